@@ -1,0 +1,101 @@
+/*
+ * Seal a byte stream into Shadowsocks chunks, and open it again: both directions of one TCP session.
+ *
+ * A codec does no I/O and reads no clock: bytes and time are handed in. It works on many chunks a
+ * call. Wire formats: SIP004 (AEAD, 2017); SIP022 section 3.1 has its own table behind the same
+ * calls.
+ */
+#ifndef SS_CODEC_CODEC_H
+#define SS_CODEC_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "base/status.h"
+#include "codec/profile.h"
+#include "proto/target.h"
+
+/* One session's salts, subkeys and nonces. */
+struct ss_codec;
+
+/* A client seals the request and opens the response; a server the other way round. */
+enum ss_codec_role { SS_CODEC_CLIENT, SS_CODEC_SERVER };
+
+/*
+ * Bytes of a codec for sessions of this profile, a multiple of 64. The memory lies in the session's
+ * slot, aligned to 64, and is zero before the first use; afterwards it keeps its cipher contexts
+ * from one session to the next.
+ */
+size_t ss_codec_size(const struct ss_profile *profile);
+
+/*
+ * Binds an idle codec to a new session. `profile` is borrowed and must outlive the session. Only the
+ * first use with a provider may allocate.
+ */
+SS_CHECKED enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *profile,
+                                         enum ss_codec_role role);
+
+/* Wipes the session's subkeys and nonces; the codec is idle again. Fine on an idle or zero codec. */
+void ss_codec_end(struct ss_codec *codec);
+
+/* Gives back what the providers took, and zeroes: before the slot's memory goes. */
+void ss_codec_retire(struct ss_codec *codec);
+
+/* Client: the target that the first seal sends. Copied. Once, before the first seal. */
+void ss_codec_set_target(struct ss_codec *codec, const struct ss_target *target);
+
+/*
+ * Seals from the front of *plain into chunks as large as the method allows, writes them to the front
+ * of *out while they fit, and steps both over what was read and written. The first call draws the
+ * salt and puts it and (client) the target in front, so that they leave in one write; a client may
+ * make it with an empty *plain. `now_s` is Unix time in seconds; only the 2022 header uses it.
+ *
+ * SS_OK when all of *plain was taken, SS_NEED_ROOM when *out was too small for all of it (what was
+ * written is whole chunks). After any other status the session must end.
+ */
+SS_CHECKED enum ss_status ss_codec_seal(struct ss_codec *codec, struct ss_view *plain,
+                                        struct ss_span *out, int64_t now_s);
+
+/* Room that is enough to seal `len` bytes in one call, first call included. */
+size_t ss_codec_sealed_max(const struct ss_codec *codec, size_t len);
+
+#define SS_OPENED_MAX 64
+
+/* Where the payload lies inside the wire bytes that were handed to ss_codec_open. */
+struct ss_opened {
+    struct ss_span payload[SS_OPENED_MAX]; /* in order; none is empty */
+    size_t count;
+    size_t payload_len; /* of all together */
+    size_t rest_len;    /* this many bytes at the end of the wire bytes are an incomplete chunk:
+                           they come again, in front of what is read next */
+};
+
+/*
+ * Opens every whole chunk in *wire in place. Payload that is in many small pieces is moved together
+ * inside `wire`, so that it always fits into `opened`. A server takes the target out of the first
+ * bytes; see ss_codec_target.
+ *
+ * SS_OK: go on, with or without payload. Any other status is final, and `opened` is empty: how a
+ * server ends the connection then is the relay's choice by method.
+ */
+SS_CHECKED enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_t now_s,
+                                        struct ss_opened *opened);
+
+/* Whether the peer has proved that it knows the key, and its salt was not seen before. */
+bool ss_codec_is_authenticated(const struct ss_codec *codec);
+
+/* Server: the target, as soon as it has been opened as a whole; else NULL. Valid until the end. */
+const struct ss_target *ss_codec_target(const struct ss_codec *codec);
+
+/*
+ * Whether a stream that ends now, with `rest_len` bytes kept from the last open, ends cleanly: at a
+ * chunk's edge, or before its first byte.
+ */
+bool ss_codec_may_end(const struct ss_codec *codec, size_t rest_len);
+
+/* Largest incomplete chunk that can be left over (rest_len), in bytes. */
+size_t ss_codec_rest_max(const struct ss_codec *codec);
+
+#endif

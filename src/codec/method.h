@@ -1,0 +1,37 @@
+/* The methods: their names, the sizes of their keys and salts, and which family they belong to. */
+#ifndef SS_CODEC_METHOD_H
+#define SS_CODEC_METHOD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crypto/aead.h"
+
+enum ss_family_of_methods {
+    SS_METHODS_2017, /* AEAD, SIP004 */
+    SS_METHODS_2022, /* SIP022 */
+    SS_METHODS_STREAM,
+    SS_METHODS_PLAIN
+};
+
+struct ss_method {
+    const char *name;
+    const char *alias; /* compared without case (AEAD_AES_128_GCM); may be NULL */
+    enum ss_family_of_methods family;
+    size_t key_len;
+    size_t salt_len;
+    enum ss_aead_algorithm aead;
+};
+
+#define SS_KEY_MAX  32
+#define SS_SALT_MAX 32
+
+/* By name, with case, or by alias, without; NULL when there is none. */
+const struct ss_method *ss_method_find(const char *name);
+
+/* All of them, for listings and tests; *count is their number. */
+const struct ss_method *ss_method_all(size_t *count);
+
+#define SS_METHOD_DEFAULT "chacha20-ietf-poly1305"
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * The relay engine: event loops in threads, their pools, deadlines and resolvers, and the listeners
+ * that feed them. It knows no program, reads no file, parses no option and ends no process.
+ *
+ * Loop 0 runs in the caller's thread and accepts for all; an accepted connection goes to the worker
+ * with the fewest sessions. The calls below are for the thread of loop 0.
+ */
+#ifndef SS_RELAY_ENGINE_H
+#define SS_RELAY_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/addr.h"
+#include "base/status.h"
+#include "codec/profile.h"
+#include "proto/target.h"
+
+struct ss_engine;
+struct ss_listener;
+
+struct ss_engine_options {
+    unsigned workers;         /* loops, at least 1 */
+    uint32_t max_connections; /* TCP sessions of all workers together */
+    uint32_t descriptors;     /* the process's limit; max_connections is lowered to fit (logged) */
+
+    /* Milliseconds. */
+    uint32_t handshake_timeout_ms; /* until the request is complete, absolute, from accept */
+    uint32_t connect_timeout_ms;   /* look-up apart */
+    uint32_t tcp_idle_timeout_ms;
+    uint32_t half_open_timeout_ms; /* without traffic, once one side has ended */
+
+    bool ipv6_first;
+    const char *nameservers; /* NULL: the system's */
+    const char *hosts_path;  /* NULL: /etc/hosts */
+
+    /* Outgoing connections. */
+    bool fast_open;
+    bool mptcp; /* towards upstream servers */
+    const char *interface; /* NULL: any */
+    /* With an interface that can't be used: true ends the connection, false goes on without. */
+    bool interface_required;
+    struct ss_ip bind_ipv4, bind_ipv6; /* source addresses; family 0: any */
+
+    /* The largest codec among the profiles that listeners will use (ss_codec_size); 0: none. */
+    size_t codec_size;
+};
+
+/* Where a session's target comes from. */
+enum ss_ingress_kind {
+    SS_INGRESS_SOCKS5,      /* the client's request */
+    SS_INGRESS_FIXED,       /* configured */
+    SS_INGRESS_SHADOWSOCKS, /* the opened header */
+};
+
+/* How its target is reached. */
+enum ss_egress_kind {
+    SS_EGRESS_DIRECT,
+    SS_EGRESS_UPSTREAM, /* through a Shadowsocks server */
+};
+
+#define SS_UPSTREAMS_MAX 10
+
+/* A listening address with its role. All that is pointed to must outlive the engine. */
+struct ss_listener_options {
+    struct ss_addr address;
+    enum ss_ingress_kind ingress;
+    enum ss_egress_kind egress;
+    const struct ss_profile *profile; /* NULL where neither side speaks Shadowsocks */
+    const struct ss_target *fixed_target;
+    const struct ss_endpoint *upstreams;
+    size_t upstream_count;
+    int backlog;
+    bool ipv6_only;
+    bool reuse_port;
+    bool fast_open;
+    bool mptcp;
+    bool udp_refused; /* SOCKS5: ASSOCIATE gets reply 07 */
+};
+
+/* Totals of the whole process, or of one listener. */
+struct ss_traffic {
+    uint64_t sessions_opened, sessions_closed;
+    uint64_t rx_bytes; /* payload from clients towards targets */
+    uint64_t tx_bytes; /* payload from targets towards clients */
+    uint64_t handshakes_failed;
+};
+
+/* SS_ERR_MEMORY, SS_ERR_LIMIT when the descriptors don't even cover one session. */
+SS_CHECKED enum ss_status ss_engine_new(struct ss_engine **out,
+                                        const struct ss_engine_options *options);
+
+/*
+ * Binds and listens at once. SS_ERR_IN_USE, SS_ERR_PERMISSION, SS_ERR_UNREACHABLE (no such local
+ * address), …; `error_text` (may be NULL) then points to the system's words.
+ * The listener belongs to the engine.
+ */
+SS_CHECKED enum ss_status ss_engine_listen(struct ss_engine *engine,
+                                           const struct ss_listener_options *options,
+                                           struct ss_listener **out, const char **error_text);
+
+/* The address that was bound: with the real port where 0 was asked for. */
+struct ss_addr ss_listener_address(const struct ss_listener *listener);
+
+/* Starts the threads of loops 1 to n - 1. */
+SS_CHECKED enum ss_status ss_engine_start_workers(struct ss_engine *engine);
+
+/* Loop 0, for the caller's own handles (signals). */
+uv_loop_t *ss_engine_loop(struct ss_engine *engine);
+
+/* Runs loop 0 until ss_engine_stop. */
+void ss_engine_run(struct ss_engine *engine);
+
+/* Closes every listener and session, ends the threads and lets ss_engine_run return. From a callback
+ * of loop 0. The caller closes its own handles first. */
+void ss_engine_stop(struct ss_engine *engine);
+
+/* After ss_engine_run has returned. NULL is fine. */
+void ss_engine_free(struct ss_engine *engine);
+
+/* Read live, from counters that the workers keep; a moment's view. */
+void ss_engine_traffic(const struct ss_engine *engine, struct ss_traffic *traffic);
+uint32_t ss_engine_sessions(const struct ss_engine *engine);
+
+#endif
