@@ -24,7 +24,8 @@ struct ss_addr {
 
 #define SS_HOST_MAX 255 /* bytes of a host name, without the NUL */
 
-/* A host as a person writes it, a name or the text of an address, and a port (0: none was given). */
+/* A host as a person writes it, a name or the text of an address, and a port (0: none was given).
+ */
 struct ss_endpoint {
     char host[SS_HOST_MAX + 1];
     uint16_t port;
@@ -40,7 +41,8 @@ struct ss_endpoint {
  */
 SS_CHECKED enum ss_status ss_ip_parse(struct ss_ip *ip, const char *text);
 
-/* Writes the shortest text (RFC 5952) into `text` of SS_IP_TEXT_MAX bytes; returns `text`. */
+/* Writes the shortest text (RFC 5952), a zone as a number, into `text` of SS_IP_TEXT_MAX bytes;
+ * returns `text`. No address is "?". */
 const char *ss_ip_format(const struct ss_ip *ip, char *text);
 
 /* "192.0.2.1:80", "[2001:db8::1]:80" into `text` of SS_ADDR_TEXT_MAX bytes; returns `text`. */
@@ -57,12 +59,14 @@ bool ss_ip_is_any(const struct ss_ip *ip);
 /*
  * Splits `host`, `host:port`, `1.2.3.4:port`, `::1`, `[::1]` or `[::1]:port` as the classic suite
  * does: a text that is an address as a whole is the host; else the last colon splits, and with more
- * than one colon a port exists only behind a `]`. SS_ERR_FORMAT for an empty or over-long host, or
- * a port that is not 1 to 65535.
+ * than one colon a port exists only behind a `]`. Brackets around a host are taken off.
+ * SS_ERR_FORMAT for a host that is empty, over-long or holds a blank, a control byte or another
+ * bracket, or a port that is not 1 to 65535.
  */
 SS_CHECKED enum ss_status ss_endpoint_parse(struct ss_endpoint *endpoint, const char *text);
 
-/* Whether `name` may be given to a resolver: 1 to 255 bytes, labels of 1 to 63, no blank, no NUL. */
+/* Whether `name` may be given to a resolver: 1 to 255 bytes, labels of 1 to 63, no blank, no NUL.
+ */
 bool ss_host_is_valid(const char *name, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * One line a message: " 2026-01-31 12:00:00 INFO: text". INFO and DEBUG go to stdout, WARN and ERROR
- * to stderr, each flushed; or all to a sink that the service sets (syslog). Thread-safe.
+ * One line a message: " 2026-01-31 12:00:00 INFO: text". INFO and DEBUG go to stdout, WARN and
+ * ERROR to stderr, each flushed; or all to a sink that the service sets (syslog). Thread-safe.
  */
 #ifndef SS_BASE_LOG_H
 #define SS_BASE_LOG_H
@@ -28,10 +28,10 @@ void ss_log(enum ss_log_level level, const char *format, ...) __attribute__((for
 #define ss_log_warn(...)  ss_log(SS_LOG_WARN, __VA_ARGS__)
 #define ss_log_info(...)  ss_log(SS_LOG_INFO, __VA_ARGS__)
 /* Costs a comparison when it is not shown. */
-#define ss_log_debug(...)                                                                          \
-    do {                                                                                           \
-        if (ss_log_get_level() >= SS_LOG_DEBUG)                                                    \
-            ss_log(SS_LOG_DEBUG, __VA_ARGS__);                                                     \
+#define ss_log_debug(...)                       \
+    do {                                        \
+        if (ss_log_get_level() >= SS_LOG_DEBUG) \
+            ss_log(SS_LOG_DEBUG, __VA_ARGS__);  \
     } while (0)
 
 /*

@@ -18,9 +18,9 @@ struct ss_pool;
 typedef void ss_pool_retire_fn(void *slot);
 
 struct ss_pool_options {
-    size_t slot_size;          /* bytes; rounded up to a multiple of 64, which is also the alignment */
-    uint32_t capacity;         /* slots, at least 1 */
-    uint32_t keep;             /* this many free slots are never given back */
+    size_t slot_size;  /* bytes; rounded up to a multiple of 64, which is also the alignment */
+    uint32_t capacity; /* slots, at least 1 */
+    uint32_t keep;     /* this many free slots are never given back */
     ss_pool_retire_fn *retire; /* may be NULL */
 };
 

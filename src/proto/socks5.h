@@ -19,11 +19,7 @@ enum ss_socks5_method {
     SS_SOCKS5_NO_METHOD = 0xff
 };
 
-enum ss_socks5_command {
-    SS_SOCKS5_CONNECT = 1,
-    SS_SOCKS5_BIND = 2,
-    SS_SOCKS5_UDP_ASSOCIATE = 3
-};
+enum ss_socks5_command { SS_SOCKS5_CONNECT = 1, SS_SOCKS5_BIND = 2, SS_SOCKS5_UDP_ASSOCIATE = 3 };
 
 enum ss_socks5_reply {
     SS_SOCKS5_OK = 0,

@@ -22,15 +22,18 @@ struct ss_target {
 
 /*
  * Reads one target and steps over it, or consumes nothing: SS_NEED_INPUT when it is cut,
- * SS_ERR_FORMAT for another ATYP, an empty name, or a name with a NUL or a blank in it. A name that
- * is the text of an address is left as it came; ss_target_ip tells.
+ * SS_ERR_FORMAT for another ATYP, an empty name, or a name with a NUL, a blank or another control
+ * byte in it. A name that is the text of an address is left as it came; ss_target_ip tells.
  */
 SS_CHECKED enum ss_status ss_target_read(struct ss_reader *in, struct ss_target *target);
 
-/* Writes it; SS_NEED_ROOM leaves `out` alone. */
+/* Writes it. SS_NEED_ROOM, and SS_ERR_ARGUMENT for what is no target, leave `out` alone. */
 SS_CHECKED enum ss_status ss_target_write(struct ss_writer *out, const struct ss_target *target);
 
-/* A literal address becomes that address, anything else a name. */
+/*
+ * A literal address becomes that address; anything else, also an address with a zone (which has no
+ * form on the wire), a name. SS_ERR_FORMAT when ss_target_read would refuse it.
+ */
 SS_CHECKED enum ss_status ss_target_from_host(struct ss_target *target, const char *host,
                                               uint16_t port);
 void ss_target_from_addr(struct ss_target *target, const struct ss_addr *addr);
