@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""TCP throughput and CPU cost of a chain of two relays, side by side.
+
+    compare.py --bin build/bin --peer libev=/usr/bin [--json docs/measurements/NAME.json]
+
+The way of the bytes is iperf3 -> ss-tunnel -> ss-server -> iperf3 -s for ours and for each peer,
+iperf3 -> null_relay -> null_relay -> iperf3 -s for the null chain, and the same with
+`--aead METHOD` for the cost model. The chains take turns, round after round; what is printed is the
+median of the rounds. CPU seconds are user and system time of the one process, per 10^9 bytes of
+payload. Ratios above 1 in throughput, and below 1 in CPU, are in our favour.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from support import ports, proc, programs  # noqa: E402
+
+PASSWORD = "barfoo!"
+METHODS = "aes-128-gcm,aes-256-gcm,chacha20-ietf-poly1305"
+
+
+class Failed(Exception):
+    pass
+
+
+class Chain:
+    """client-side relay -> server-side relay -> `target` port."""
+
+    def __init__(self, name, front, back, entry):
+        self.name, self.front, self.back, self.entry = name, front, back, entry
+        self.rounds = []
+
+    def stop(self):
+        for program in (self.front, self.back):
+            program.kill()
+
+
+def shadowsocks(name, directory, method, target, extra=()):
+    server, entry = ports.free_port(), ports.free_port()
+    back = programs.Program(
+        [programs.find(directory, "ss-server"), "-s", "127.0.0.1", "-p", server, "-k", PASSWORD,
+         "-m", method, *extra]).await_listening(server)
+    front = programs.Program(
+        [programs.find(directory, "ss-tunnel"), "-s", "127.0.0.1", "-p", server, "-l", entry, "-L",
+         "127.0.0.1:%d" % target, "-k", PASSWORD, "-m", method, *extra]).await_listening(entry)
+    return Chain(name, front, back, entry)
+
+
+def null(name, path, target, extra=()):
+    middle, entry = ports.free_port(), ports.free_port()
+    back = programs.Program([path, "--listen", middle, "--target", "127.0.0.1:%d" % target, *extra])
+    back.await_listening(middle)
+    front = programs.Program([path, "--listen", entry, "--target", "127.0.0.1:%d" % middle, *extra])
+    return Chain(name, front.await_listening(entry), back, entry)
+
+
+def iperf_server(port):
+    process = programs.Program(["iperf3", "-s", "-p", port, "-B", "127.0.0.1", "--forceflush"])
+    process.await_log("Server listening")
+    return process
+
+
+def one_round(chain, seconds, down, streams):
+    before = [proc.cpu_seconds(program.pid) for program in (chain.front, chain.back)]
+    command = ["iperf3", "-c", "127.0.0.1", "-p", str(chain.entry), "-t", str(seconds), "-J",
+               "-P", str(streams)]
+    run = subprocess.run(command + (["-R"] if down else []), capture_output=True, text=True,
+                         timeout=seconds * 4 + 30)
+    try:
+        result = json.loads(run.stdout)
+        received = result["end"]["sum_received"]["bytes"]
+        rate = result["end"]["sum_received"]["bits_per_second"] / 8
+    except (ValueError, KeyError):
+        raise Failed("%s: iperf3 says %s" % (chain.name, run.stdout + run.stderr))
+    after = [proc.cpu_seconds(program.pid) for program in (chain.front, chain.back)]
+    costs = [(end - start) / received * 1e9 for start, end in zip(before, after)]
+    return {"bytes": received, "bytes_per_second": rate, "front_cpu_s_per_gb": costs[0],
+            "back_cpu_s_per_gb": costs[1]}
+
+
+def median(chain, what):
+    return statistics.median(entry[what] for entry in chain.rounds)
+
+
+def spread(chain, what):
+    values = [entry[what] for entry in chain.rounds]
+    return (max(values) - min(values)) / statistics.median(values)
+
+
+def ratio(one, other):
+    return one / other if other else float("nan")
+
+
+def table(method, direction, chains):
+    ours = chains[0]
+    print("\n%s, %s" % (method, direction))
+    print("%-12s %8s %7s  %11s %11s   %s" % (
+        "chain", "GB/s", "spread", "client s/GB", "server s/GB",
+        "ours/it: speed, client CPU, server CPU"))
+    for chain in chains:
+        speed = median(chain, "bytes_per_second")
+        front, back = median(chain, "front_cpu_s_per_gb"), median(chain, "back_cpu_s_per_gb")
+        line = "%-12s %8.3f %6.0f%%  %11.3f %11.3f" % (
+            chain.name, speed / 1e9, 100 * spread(chain, "bytes_per_second"), front, back)
+        if chain is not ours:
+            line += "   %6.3f %6.3f %6.3f" % (
+                ratio(median(ours, "bytes_per_second"), speed),
+                ratio(median(ours, "front_cpu_s_per_gb"), front),
+                ratio(median(ours, "back_cpu_s_per_gb"), back))
+        print(line)
+    sys.stdout.flush()
+
+
+def measure(options, method, direction, target):
+    relay = options.null or os.path.join(options.bin, "null_relay")
+    chains = []
+    try:
+        ours = ["--workers", str(options.workers)]
+        chains.append(shadowsocks("ours", options.bin, method, target, ours))
+        if os.path.exists(relay):
+            chains.append(null("null", relay, target))
+            chains.append(null("model", relay, target, ["--aead", method]))
+        for peer in options.peer:
+            name, _, directory = peer.partition("=")
+            chains.append(shadowsocks(name, directory, method, target))
+        for _ in range(options.rounds):
+            for chain in chains:
+                chain.rounds.append(
+                    one_round(chain, options.seconds, direction == "down", options.streams))
+    finally:
+        for chain in chains:
+            chain.stop()
+    table(method, direction, chains)
+    return [{"method": method, "direction": direction, "chain": chain.name,
+             "log": [chain.front.log.splitlines(), chain.back.log.splitlines()],
+             "rounds": chain.rounds} for chain in chains]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True, help="folder of our programs and null_relay")
+    parser.add_argument("--null", help="null_relay, when it is not in --bin")
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=DIR")
+    parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--streams", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--direction", choices=("up", "down", "both"), default="up")
+    parser.add_argument("--json", help="raw figures; kept ones are in docs/measurements/")
+    options = parser.parse_args()
+
+    port = ports.free_port()
+    server = iperf_server(port)
+    results = []
+    try:
+        for method in options.methods.split(","):
+            for direction in ("up", "down"):
+                if options.direction in (direction, "both"):
+                    results += measure(options, method, direction, port)
+    except Failed as error:
+        sys.exit(str(error))
+    finally:
+        server.kill()
+    if options.json:
+        cpu = ""
+        with open("/proc/cpuinfo") as file:
+            cpu = next((line.split(":", 1)[1].strip() for line in file
+                        if line.startswith("model name")), "")
+        with open(options.json, "w") as file:
+            json.dump({"machine": {"processor": cpu, "cores": os.cpu_count(),
+                                   "kernel": platform.release()},
+                       "rounds": options.rounds, "seconds": options.seconds,
+                       "streams": options.streams, "workers": options.workers,
+                       "results": results}, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
