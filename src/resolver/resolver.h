@@ -25,8 +25,8 @@ struct ss_resolver_options {
     uint32_t timeout_ms;     /* of one try; 0: 3,000 */
     uint32_t tries;          /* 0: 2 */
     bool ipv6_first;
-    uint32_t max_queries;    /* at once; 0: 1,024 */
-    const char *hosts_path;  /* NULL: /etc/hosts. Borrowed for the resolver's life. */
+    uint32_t max_queries;   /* at once; 0: 1,024 */
+    const char *hosts_path; /* NULL: /etc/hosts. Borrowed for the resolver's life. */
 };
 
 #define SS_ADDRESSES_MAX 16

@@ -1,0 +1,384 @@
+/* Binds c-ares to the loop: a poll handle for each of its sockets and one timer for its time-outs.
+ */
+#include "resolver/channel.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ares.h>
+
+#include "base/heap.h"
+#include "base/log.h"
+#include "resolver/resolver.h"
+
+/*
+ * Sockets that are watched at once, with those that are still closing. c-ares opens a UDP socket
+ * for each name server that it has turned to, and a TCP socket where an answer was cut short.
+ */
+#define SOCKETS_MAX 64
+
+#define NAMESERVERS_MAX 24
+
+/* Newer versions of c-ares can spread their queries over several source ports. */
+#define QUERIES_PER_SOCKET 256
+
+struct watched {
+    uv_poll_t poll;
+    ares_socket_t fd;
+    int events; /* of libuv, that c-ares waits for */
+    enum { WATCHED_FREE, WATCHED_OPEN, WATCHED_CLOSING } state;
+};
+
+struct ss_channel {
+    ares_channel ares;
+    uv_loop_t *loop;
+    uv_timer_t timer;
+    struct ss_channel_events events;
+    void *owner;
+    unsigned open_handles; /* the timer, and sockets that are open or closing */
+    bool closing;
+    struct ss_log_limit full;
+    struct watched sockets[SOCKETS_MAX];
+};
+
+enum ss_status ss_resolver_global_start(void)
+{
+#ifdef SS_SANITIZED
+    int error = ares_library_init(ARES_LIB_INIT_ALL);
+#else
+    int error =
+        ares_library_init_mem(ARES_LIB_INIT_ALL, ss_heap_malloc, ss_heap_free, ss_heap_realloc);
+#endif
+
+    return error == ARES_SUCCESS ? SS_OK : SS_ERR_MEMORY;
+}
+
+void ss_resolver_global_end(void)
+{
+    ares_library_cleanup();
+}
+
+/* Once every handle has closed, and so never from inside c-ares, the channel can go. */
+static void on_handle_closed(struct ss_channel *channel)
+{
+    if (--channel->open_handles != 0 || !channel->closing)
+        return;
+    ares_destroy(channel->ares); /* ends what lookups are left */
+    channel->events.closed(channel->owner);
+    free(channel);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    on_handle_closed(handle->data);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct ss_channel *channel = handle->data;
+    struct watched *watched = (struct watched *)handle;
+
+    watched->state = WATCHED_FREE;
+    on_handle_closed(channel);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* After anything that c-ares did: it alone knows which of its time-outs is next. */
+static void arm(struct ss_channel *channel)
+{
+    struct timeval left;
+    uint64_t left_ms;
+
+    if (channel->closing)
+        return;
+    if (ares_timeout(channel->ares, NULL, &left) == NULL) {
+        uv_timer_stop(&channel->timer);
+        return;
+    }
+    left_ms = (uint64_t)left.tv_sec * 1000 + (uint64_t)(left.tv_usec + 999) / 1000;
+    uv_timer_start(&channel->timer, on_timer, left_ms != 0 ? left_ms : 1, 0);
+}
+
+static void worked(struct ss_channel *channel)
+{
+    arm(channel);
+    channel->events.worked(channel->owner);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct ss_channel *channel = timer->data;
+
+    ares_process_fd(channel->ares, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+    worked(channel);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct ss_channel *channel = poll->data;
+    struct watched *watched = (struct watched *)poll;
+    const ares_socket_t fd = watched->fd;
+
+    /* An error (a refused datagram, say) is found by c-ares when it reads or writes. libuv stops to
+     * watch a socket with an error, so watching is begun again if c-ares keeps the socket. */
+    if (status < 0)
+        events = UV_READABLE | UV_WRITABLE;
+    ares_process_fd(channel->ares, events & UV_READABLE ? fd : ARES_SOCKET_BAD,
+                    events & UV_WRITABLE ? fd : ARES_SOCKET_BAD);
+    if (status < 0 && watched->state == WATCHED_OPEN && watched->fd == fd)
+        uv_poll_start(&watched->poll, watched->events, on_poll);
+    worked(channel);
+}
+
+static struct watched *find_watched(struct ss_channel *channel, ares_socket_t fd)
+{
+    for (size_t i = 0; i < SOCKETS_MAX; i++) {
+        if (channel->sockets[i].state == WATCHED_OPEN && channel->sockets[i].fd == fd)
+            return &channel->sockets[i];
+    }
+    return NULL;
+}
+
+static struct watched *watch(struct ss_channel *channel, ares_socket_t fd)
+{
+    struct watched *watched = NULL;
+
+    for (size_t i = 0; i < SOCKETS_MAX && watched == NULL; i++) {
+        if (channel->sockets[i].state == WATCHED_FREE)
+            watched = &channel->sockets[i];
+    }
+    /* Without a place its lookups end by their time-out, or with an answer from another server. */
+    if (watched == NULL || uv_poll_init_socket(channel->loop, &watched->poll, fd) != 0) {
+        ss_log_limited(&channel->full, uv_now(channel->loop), SS_LOG_WARN,
+                       "resolver: a socket to a name server can't be watched");
+        return NULL;
+    }
+    watched->poll.data = channel;
+    watched->fd = fd;
+    watched->state = WATCHED_OPEN;
+    channel->open_handles++;
+    return watched;
+}
+
+static void unwatch(struct watched *watched)
+{
+    /* c-ares closes the descriptor next; its number may be another socket's at once. */
+    uv_poll_stop(&watched->poll);
+    watched->state = WATCHED_CLOSING;
+    uv_close((uv_handle_t *)&watched->poll, on_poll_closed);
+}
+
+static void on_socket_state(void *data, ares_socket_t fd, int readable, int writable)
+{
+    struct ss_channel *channel = data;
+    struct watched *watched = find_watched(channel, fd);
+
+    if (channel->closing)
+        return;
+    if (!readable && !writable) {
+        if (watched != NULL)
+            unwatch(watched);
+        return;
+    }
+    if (watched == NULL)
+        watched = watch(channel, fd);
+    if (watched == NULL)
+        return;
+    watched->events = (readable ? UV_READABLE : 0) | (writable ? UV_WRITABLE : 0);
+    uv_poll_start(&watched->poll, watched->events, on_poll);
+}
+
+static enum ss_status status_of(int error)
+{
+    switch (error) {
+    case ARES_SUCCESS:
+        return SS_OK;
+    case ARES_ENODATA:
+    case ARES_ENOTFOUND:
+    case ARES_EBADNAME:
+        return SS_ERR_NOT_FOUND;
+    case ARES_ETIMEOUT:
+        return SS_ERR_TIMEOUT;
+    case ARES_ENOMEM:
+        return SS_ERR_MEMORY;
+    default:
+        return SS_ERR_IO;
+    }
+}
+
+/*
+ * Checks the list and writes it again in the one form that every version of c-ares reads the same:
+ * an address in brackets if it is IPv6, always with its port.
+ */
+static enum ss_status normalise_nameservers(const char *list, char *out, size_t cap)
+{
+    size_t used = 0, servers = 0;
+
+    while (*list != '\0') {
+        const size_t len = strcspn(list, ", ");
+        struct ss_endpoint endpoint;
+        struct ss_addr addr;
+        char text[SS_ADDR_TEXT_MAX];
+
+        if (len >= sizeof text || ++servers > NAMESERVERS_MAX)
+            return SS_ERR_ARGUMENT;
+        memcpy(text, list, len);
+        text[len] = '\0';
+        list += len;
+        list += strspn(list, ", ");
+        if (ss_endpoint_parse(&endpoint, text) != SS_OK ||
+            ss_ip_parse(&addr.ip, endpoint.host) != SS_OK)
+            return SS_ERR_ARGUMENT;
+        addr.port = endpoint.port != 0 ? endpoint.port : 53;
+        used += (size_t)snprintf(out + used, cap - used, "%s%s", used != 0 ? "," : "",
+                                 ss_addr_format(&addr, text));
+        if (used >= cap)
+            return SS_ERR_ARGUMENT;
+    }
+    return servers != 0 ? SS_OK : SS_ERR_ARGUMENT;
+}
+
+static enum ss_status open_ares(struct ss_channel *channel,
+                                const struct ss_channel_options *options)
+{
+    char servers[NAMESERVERS_MAX * (SS_ADDR_TEXT_MAX + 1)];
+    char lookups[] = "b"; /* DNS only: no hosts file, which c-ares would read each time */
+    struct in_addr placeholder = {0};
+    struct ares_options wanted = {
+        .flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
+        .timeout = (int)options->timeout_ms,
+        .tries = (int)options->tries,
+        .ndots = 0,
+        .ndomains = 0,
+        .lookups = lookups,
+        .sock_state_cb = on_socket_state,
+        .sock_state_cb_data = channel,
+    };
+    int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS |
+               ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
+    enum ss_status status;
+    int error;
+
+    if (options->nameservers != NULL) {
+        status = normalise_nameservers(options->nameservers, servers, sizeof servers);
+        if (status != SS_OK)
+            return status;
+        /* With everything given, c-ares does not look at the system's configuration at all. */
+        wanted.servers = &placeholder;
+        wanted.nservers = 1;
+        mask |= ARES_OPT_SERVERS | ARES_OPT_SORTLIST;
+    }
+#ifdef ARES_OPT_UDP_MAX_QUERIES
+    wanted.udp_max_queries = QUERIES_PER_SOCKET;
+    mask |= ARES_OPT_UDP_MAX_QUERIES;
+#endif
+#ifdef ARES_OPT_QUERY_CACHE
+    wanted.qcache_max_ttl = 0;
+    mask |= ARES_OPT_QUERY_CACHE;
+#endif
+
+    error = ares_init_options(&channel->ares, &wanted, mask);
+    if (error != ARES_SUCCESS) {
+        ss_log_error("resolver: %s", ares_strerror(error));
+        return error == ARES_ENOMEM ? SS_ERR_MEMORY : SS_ERR_IO;
+    }
+    if (options->nameservers != NULL) {
+        error = ares_set_servers_ports_csv(channel->ares, servers);
+        if (error != ARES_SUCCESS) {
+            ares_destroy(channel->ares);
+            return error == ARES_ENOMEM ? SS_ERR_MEMORY : SS_ERR_ARGUMENT;
+        }
+    }
+    return SS_OK;
+}
+
+enum ss_status ss_channel_new(struct ss_channel **out, uv_loop_t *loop,
+                              const struct ss_channel_options *options,
+                              const struct ss_channel_events *events, void *owner)
+{
+    struct ss_channel *channel = calloc(1, sizeof *channel);
+    enum ss_status status;
+
+    *out = NULL;
+    if (channel == NULL)
+        return SS_ERR_MEMORY;
+    channel->loop = loop;
+    channel->events = *events;
+    channel->owner = owner;
+    status = open_ares(channel, options);
+    if (status != SS_OK) {
+        free(channel);
+        return status;
+    }
+    uv_timer_init(loop, &channel->timer);
+    channel->timer.data = channel;
+    channel->open_handles = 1;
+    *out = channel;
+    return SS_OK;
+}
+
+static bool read_node(const struct ares_addrinfo_node *node, struct ss_ip *ip)
+{
+    memset(ip, 0, sizeof *ip);
+    if (node->ai_family == AF_INET) {
+        struct sockaddr_in sa;
+
+        memcpy(&sa, node->ai_addr, sizeof sa);
+        ip->family = SS_FAMILY_IPV4;
+        memcpy(ip->bytes, &sa.sin_addr, 4);
+        return true;
+    }
+    if (node->ai_family == AF_INET6) {
+        struct sockaddr_in6 sa;
+
+        memcpy(&sa, node->ai_addr, sizeof sa);
+        ip->family = SS_FAMILY_IPV6;
+        memcpy(ip->bytes, &sa.sin6_addr, 16);
+        return true;
+    }
+    return false;
+}
+
+static void on_answer(void *arg, int error, int timeouts, struct ares_addrinfo *result)
+{
+    struct ss_channel_lookup *lookup = arg;
+    struct ss_ip ips[SS_ADDRESSES_MAX];
+    size_t count = 0;
+
+    (void)timeouts;
+    if (result != NULL) {
+        for (const struct ares_addrinfo_node *node = result->nodes;
+             node != NULL && count < SS_ADDRESSES_MAX; node = node->ai_next)
+            count += read_node(node, &ips[count]);
+        ares_freeaddrinfo(result);
+    }
+    lookup->answered(lookup, status_of(error), ips, count);
+}
+
+void ss_channel_ask(struct ss_channel *channel, const char *name, enum ss_family family,
+                    struct ss_channel_lookup *lookup)
+{
+    const struct ares_addrinfo_hints hints = {
+        .ai_flags = ARES_AI_NOSORT, /* sorting would connect a socket to each address */
+        .ai_family = family == SS_FAMILY_IPV4 ? AF_INET : AF_INET6,
+        .ai_socktype = SOCK_STREAM,
+    };
+
+    ares_getaddrinfo(channel->ares, name, NULL, &hints, on_answer, lookup);
+    arm(channel);
+}
+
+void ss_channel_close(struct ss_channel *channel)
+{
+    if (channel->closing)
+        return;
+    channel->closing = true;
+    for (size_t i = 0; i < SOCKETS_MAX; i++) {
+        if (channel->sockets[i].state == WATCHED_OPEN)
+            unwatch(&channel->sockets[i]);
+    }
+    uv_close((uv_handle_t *)&channel->timer, on_timer_closed);
+}
