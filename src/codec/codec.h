@@ -1,5 +1,6 @@
 /*
- * Seal a byte stream into Shadowsocks chunks, and open it again: both directions of one TCP session.
+ * Seal a byte stream into Shadowsocks chunks, and open it again: both directions of one TCP
+ * session.
  *
  * A codec does no I/O and reads no clock: bytes and time are handed in. It works on many chunks a
  * call. Wire formats: SIP004 (AEAD, 2017); SIP022 section 3.1 has its own table behind the same
@@ -31,13 +32,14 @@ enum ss_codec_role { SS_CODEC_CLIENT, SS_CODEC_SERVER };
 size_t ss_codec_size(const struct ss_profile *profile);
 
 /*
- * Binds an idle codec to a new session. `profile` is borrowed and must outlive the session. Only the
- * first use with a provider may allocate.
+ * Binds an idle codec to a new session. `profile` is borrowed and must outlive the session. Only
+ * the first use with a provider may allocate.
  */
 SS_CHECKED enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *profile,
                                          enum ss_codec_role role);
 
-/* Wipes the session's subkeys and nonces; the codec is idle again. Fine on an idle or zero codec. */
+/* Wipes the session's subkeys and nonces; the codec is idle again. Fine on an idle or zero codec.
+ */
 void ss_codec_end(struct ss_codec *codec);
 
 /* Gives back what the providers took, and zeroes: before the slot's memory goes. */
@@ -47,10 +49,10 @@ void ss_codec_retire(struct ss_codec *codec);
 void ss_codec_set_target(struct ss_codec *codec, const struct ss_target *target);
 
 /*
- * Seals from the front of *plain into chunks as large as the method allows, writes them to the front
- * of *out while they fit, and steps both over what was read and written. The first call draws the
- * salt and puts it and (client) the target in front, so that they leave in one write; a client may
- * make it with an empty *plain. `now_s` is Unix time in seconds; only the 2022 header uses it.
+ * Seals from the front of *plain into chunks as large as the method allows, writes them to the
+ * front of *out while they fit, and steps both over what was read and written. The first call draws
+ * the salt and puts it and (client) the target in front, so that they leave in one write; a client
+ * may make it with an empty *plain. `now_s` is Unix time in seconds; only the 2022 header uses it.
  *
  * SS_OK when all of *plain was taken, SS_NEED_ROOM when *out was too small for all of it (what was
  * written is whole chunks). After any other status the session must end.

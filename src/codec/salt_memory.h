@@ -3,8 +3,8 @@
  * accepted again (SIP004; protocol notes section 7).
  *
  * Two generations of keyed 64-bit fingerprints are used in turn: when the younger holds `capacity`,
- * the older is dropped. Address space is reserved at the start and becomes resident in proportion to
- * what is stored: a server that has seen a thousand salts has touched some tens of KiB. Sharded,
+ * the older is dropped. Address space is reserved at the start and becomes resident in proportion
+ * to what is stored: a server that has seen a thousand salts has touched some tens of KiB. Sharded,
  * each shard with a lock of its own; all calls are thread-safe.
  */
 #ifndef SS_CODEC_SALT_MEMORY_H

@@ -49,6 +49,8 @@ struct ss_aead {
     enum ss_status (*init)(void *context);
     /* Wipes the key and gives back what init took; the memory is zero again. */
     void (*clear)(void *context);
+    /* Wipes the key and keeps the provider's memory, so that the next set_key takes none. */
+    void (*forget)(void *context);
     enum ss_status (*set_key)(void *context, const uint8_t *key);
     /* Writes len + 16 bytes to `out`, which is `plain` or does not overlap it. */
     enum ss_status (*seal)(void *context, const uint8_t *nonce, const uint8_t *plain, size_t len,
@@ -67,8 +69,8 @@ struct ss_aead {
  */
 const struct ss_aead *ss_aead_best(enum ss_aead_algorithm algorithm);
 
-/* A certain provider, or NULL when it is not built in, the processor lacks what it needs, or it does
- * not offer the algorithm. */
+/* A certain provider, or NULL when it is not built in, the processor lacks what it needs, or it
+ * does not offer the algorithm. */
 const struct ss_aead *ss_aead_find(enum ss_aead_algorithm algorithm,
                                    enum ss_aead_provider provider);
 

@@ -1,0 +1,220 @@
+/* The stream codec: what all families of methods share, and the way to the session's family. */
+#include "codec/codec.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "codec/codec_internal.h"
+#include "crypto/kdf.h"
+#include "crypto/random.h"
+#include "crypto/secret.h"
+
+/* Payload up to this length is moved up to the payload before it: cheaper than one more piece to
+ * hand to the kernel. */
+#define MOVE_MAX 2048
+
+/* Where the contexts begin in the slot. */
+#define CONTEXTS_OFFSET                                                              \
+    ((sizeof(struct ss_codec) + SS_AEAD_CONTEXT_ALIGN - 1) / SS_AEAD_CONTEXT_ALIGN * \
+     SS_AEAD_CONTEXT_ALIGN)
+
+size_t ss_codec_size(const struct ss_profile *profile)
+{
+    return CONTEXTS_OFFSET + 2 * profile->aead->context_size;
+}
+
+/* Makes the two contexts, or leaves none. */
+static enum ss_status make_contexts(struct ss_codec *codec, const struct ss_aead *aead)
+{
+    uint8_t *contexts = (uint8_t *)codec + CONTEXTS_OFFSET;
+    enum ss_status status;
+
+    codec->sealing.context = contexts;
+    codec->opening.context = contexts + aead->context_size;
+    status = aead->init(codec->sealing.context);
+    if (status != SS_OK)
+        return status;
+    status = aead->init(codec->opening.context);
+    if (status != SS_OK) {
+        aead->clear(codec->sealing.context);
+        return status;
+    }
+    codec->aead = aead;
+    return SS_OK;
+}
+
+enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *profile,
+                              enum ss_codec_role role)
+{
+    assert(codec->profile == NULL);
+    if (codec->aead != profile->aead) {
+        enum ss_status status;
+
+        ss_codec_retire(codec);
+        status = make_contexts(codec, profile->aead);
+        if (status != SS_OK)
+            return status;
+    }
+    codec->profile = profile;
+    codec->role = role;
+    return SS_OK;
+}
+
+void ss_codec_end(struct ss_codec *codec)
+{
+    struct ss_codec kept = {0};
+
+    if (codec->profile == NULL)
+        return;
+    if (codec->sealing.keyed)
+        codec->aead->forget(codec->sealing.context);
+    if (codec->opening.keyed)
+        codec->aead->forget(codec->opening.context);
+    kept.aead = codec->aead;
+    kept.sealing.context = codec->sealing.context;
+    kept.opening.context = codec->opening.context;
+    ss_wipe(codec, sizeof *codec);
+    codec->aead = kept.aead;
+    codec->sealing.context = kept.sealing.context;
+    codec->opening.context = kept.opening.context;
+}
+
+void ss_codec_retire(struct ss_codec *codec)
+{
+    if (codec->aead != NULL) {
+        codec->aead->clear(codec->sealing.context);
+        codec->aead->clear(codec->opening.context);
+    }
+    ss_wipe(codec, sizeof *codec);
+}
+
+void ss_codec_set_target(struct ss_codec *codec, const struct ss_target *target)
+{
+    assert(codec->role == SS_CODEC_CLIENT && !codec->target_is_out);
+    codec->head.target = *target;
+    codec->has_target = true;
+}
+
+enum ss_status ss_codec_seal(struct ss_codec *codec, struct ss_view *plain, struct ss_span *out,
+                             int64_t now_s)
+{
+    enum ss_status status;
+
+    if (codec->sealing.dead != SS_OK)
+        return codec->sealing.dead;
+    status = codec->profile->stream->seal(codec, plain, out, now_s);
+    if (status != SS_OK && status != SS_NEED_ROOM)
+        codec->sealing.dead = status;
+    return status;
+}
+
+size_t ss_codec_sealed_max(const struct ss_codec *codec, size_t len)
+{
+    return codec->profile->stream->sealed_max(codec, len);
+}
+
+enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_t now_s,
+                             struct ss_opened *opened)
+{
+    enum ss_status status = codec->opening.dead;
+
+    opened->count = 0;
+    opened->payload_len = 0;
+    opened->rest_len = 0;
+    if (status == SS_OK)
+        status = codec->profile->stream->open(codec, wire, now_s, opened);
+    if (status != SS_OK) {
+        codec->opening.dead = status;
+        opened->count = 0;
+        opened->payload_len = 0;
+        opened->rest_len = 0;
+    }
+    return status;
+}
+
+bool ss_codec_is_authenticated(const struct ss_codec *codec)
+{
+    return codec->authenticated;
+}
+
+const struct ss_target *ss_codec_target(const struct ss_codec *codec)
+{
+    return codec->role == SS_CODEC_SERVER && codec->has_target ? &codec->head.target : NULL;
+}
+
+bool ss_codec_may_end(const struct ss_codec *codec, size_t rest_len)
+{
+    return codec->opening.dead == SS_OK && codec->profile->stream->may_end(codec, rest_len);
+}
+
+size_t ss_codec_rest_max(const struct ss_codec *codec)
+{
+    return codec->profile->stream->rest_max;
+}
+
+enum ss_status ss_direction_draw(struct ss_codec *codec, uint8_t *salt)
+{
+    const struct ss_profile *profile = codec->profile;
+    size_t key_len = profile->method->key_len;
+    uint8_t subkey[SS_KEY_MAX];
+    enum ss_status status;
+
+    ss_random_bytes(salt, profile->method->salt_len);
+    /* Remembered too, so that nobody can send our own output back to us. */
+    if (profile->salts != NULL)
+        (void)ss_salt_memory_store(profile->salts, salt, profile->method->salt_len);
+    ss_kdf_subkey_2017(subkey, profile->key, salt, key_len);
+    status = codec->aead->set_key(codec->sealing.context, subkey);
+    ss_wipe(subkey, sizeof subkey);
+    codec->sealing.keyed = true; /* also after a failure: something may be in the context */
+    return status;
+}
+
+void ss_opened_add(struct ss_opened *opened, uint8_t *payload, size_t len)
+{
+    if (len == 0)
+        return;
+    if (opened->count != 0 && (len <= MOVE_MAX || opened->count == SS_OPENED_MAX)) {
+        struct ss_span *last = &opened->payload[opened->count - 1];
+
+        memmove(last->ptr + last->len, payload, len);
+        last->len += len;
+    } else {
+        opened->payload[opened->count++] = (struct ss_span){payload, len};
+    }
+    opened->payload_len += len;
+}
+
+enum ss_status ss_codec_take_target(struct ss_codec *codec, uint8_t **payload, size_t *len)
+{
+    size_t before = codec->gathered;
+    size_t room = sizeof codec->head.bytes - before;
+    size_t take = *len < room ? *len : room;
+    struct ss_reader in = {codec->head.bytes, before + take};
+    struct ss_target target;
+    enum ss_status status;
+
+    memcpy(codec->head.bytes + before, *payload, take);
+    status = ss_target_read(&in, &target);
+    if (status == SS_NEED_INPUT && before + take < sizeof codec->head.bytes) {
+        codec->gathered = (uint16_t)(before + take);
+        *payload += take;
+        *len -= take;
+        return SS_OK;
+    }
+    if (status != SS_OK)
+        return SS_ERR_FORMAT;
+
+    take -= in.len;
+    *payload += take;
+    *len -= take;
+    codec->head.target = target;
+    codec->has_target = true;
+    return SS_OK;
+}
+
+void ss_nonce_increment(uint8_t *nonce, size_t len)
+{
+    for (size_t i = 0; i < len && ++nonce[i] == 0; i++)
+        ;
+}
