@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import selectors
 import socket
 import threading
 import time
@@ -175,3 +176,38 @@ def read_exactly(conn, count):
     if len(data) != count:
         raise AssertionError("%d bytes came instead of %d" % (len(data), count))
     return data
+
+
+class EchoLoop:
+    """Echoes for thousands of connections in one thread; each small message is sent back whole."""
+
+    def __init__(self, host="127.0.0.1"):
+        self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.listener.bind((host, 0))
+        self.listener.listen(4096)
+        self.address = self.listener.getsockname()
+        self.port = self.address[1]
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.listener, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self.listener:
+                        conn, _ = self.listener.accept()
+                        conn.settimeout(10)
+                        selector.register(conn, selectors.EVENT_READ)
+                    else:
+                        self._echo(selector, key.fileobj)
+
+    def _echo(self, selector, conn):
+        try:
+            data = conn.recv(1 << 16)
+            if data:
+                conn.sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            selector.unregister(conn)
+            conn.close()
