@@ -24,7 +24,7 @@ struct ss_listener;
 
 struct ss_engine_options {
     unsigned workers;         /* loops, at least 1 */
-    uint32_t max_connections; /* TCP sessions of all workers together */
+    uint32_t max_connections; /* at least 1: TCP sessions of all workers together */
     uint32_t descriptors;     /* the process's limit; max_connections is lowered to fit (logged) */
 
     /* Milliseconds. */
@@ -39,11 +39,12 @@ struct ss_engine_options {
 
     /* Outgoing connections. */
     bool fast_open;
-    bool mptcp; /* towards upstream servers */
+    bool mptcp;            /* towards upstream servers */
     const char *interface; /* NULL: any */
     /* With an interface that can't be used: true ends the connection, false goes on without. */
     bool interface_required;
-    struct ss_ip bind_ipv4, bind_ipv6; /* source addresses; family 0: any */
+    struct ss_ip bind_ipv4, bind_ipv6;    /* source addresses; family 0: any */
+    int outgoing_sndbuf, outgoing_rcvbuf; /* bytes; 0: the system's */
 
     /* The largest codec among the profiles that listeners will use (ss_codec_size); 0: none. */
     size_t codec_size;
@@ -78,7 +79,7 @@ struct ss_listener_options {
     bool reuse_port;
     bool fast_open;
     bool mptcp;
-    bool udp_refused; /* SOCKS5: ASSOCIATE gets reply 07 */
+    int incoming_sndbuf, incoming_rcvbuf; /* bytes, of accepted connections; 0: the system's */
 };
 
 /* Totals of the whole process, or of one listener. */
@@ -114,8 +115,8 @@ uv_loop_t *ss_engine_loop(struct ss_engine *engine);
 /* Runs loop 0 until ss_engine_stop. */
 void ss_engine_run(struct ss_engine *engine);
 
-/* Closes every listener and session, ends the threads and lets ss_engine_run return. From a callback
- * of loop 0. The caller closes its own handles first. */
+/* Closes every listener and session, ends the threads and lets ss_engine_run return. From a
+ * callback of loop 0. The caller closes its own handles first. */
 void ss_engine_stop(struct ss_engine *engine);
 
 /* After ss_engine_run has returned. NULL is fine. */

@@ -1,0 +1,64 @@
+/*
+ * Sockets of the system: made, bound, accepted, connected to. Every descriptor that comes from here
+ * is non-blocking and closed on exec. Errors of the system become ours here.
+ */
+#ifndef SS_NET_SOCKET_H
+#define SS_NET_SOCKET_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "base/addr.h"
+#include "base/status.h"
+
+enum ss_status ss_status_from_errno(int error);
+
+/* Returns the length that the socket calls want; 0 when the address has no family. */
+socklen_t ss_addr_to_sockaddr(const struct ss_addr *addr, struct sockaddr_storage *out);
+/* IPv4-mapped IPv6 addresses come out as IPv4. */
+void ss_addr_from_sockaddr(struct ss_addr *addr, const struct sockaddr *from);
+
+struct ss_listen_options {
+    int backlog;
+    bool ipv6_only;
+    bool reuse_port;
+    bool fast_open;
+    bool mptcp;
+    int sndbuf, rcvbuf; /* bytes, of the accepted connections; 0: the system's */
+};
+
+/*
+ * A listening TCP socket. Connections accepted from it have keep-alive and no-delay on, inherited,
+ * so that accepting costs no further calls. Options that the kernel refuses are warned of once and
+ * left out. After a failure *error_text is what the system said.
+ */
+SS_CHECKED enum ss_status ss_socket_listen(int *fd, const struct ss_addr *addr,
+                                           const struct ss_listen_options *options,
+                                           const char **error_text);
+
+/*
+ * SS_NEED_INPUT when none is waiting; SS_ERR_LIMIT when descriptors or memory are out, so that
+ * trying again at once would be in vain.
+ */
+SS_CHECKED enum ss_status ss_socket_accept(int listening, int *fd, struct ss_addr *peer);
+
+struct ss_dial_options {
+    bool mptcp;
+    bool fast_open;             /* connecting sends nothing; the first write carries the request */
+    const char *interface;      /* NULL: any */
+    bool interface_required;    /* whether to fail when the interface can't be used */
+    const struct ss_ip *source; /* NULL or family 0: any */
+    int sndbuf, rcvbuf;
+    int user_timeout_ms; /* TCP_USER_TIMEOUT; 0: the system's */
+};
+
+/* A socket to connect to an address of `family` with. */
+SS_CHECKED enum ss_status ss_socket_for_dial(int *fd, enum ss_family family,
+                                             const struct ss_dial_options *options);
+
+/* The local end of a socket; family 0 when the system does not say. */
+void ss_socket_local(int fd, struct ss_addr *addr);
+
+void ss_socket_close(int fd);
+
+#endif

@@ -1,0 +1,315 @@
+/* Sockets of a POSIX system. */
+#include "net/socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/sockopt.h"
+
+/* Keep-alive: first probe after 40 s, then every 20 s, five times. */
+#define KEEP_ALIVE_IDLE_S     40
+#define KEEP_ALIVE_INTERVAL_S 20
+#define KEEP_ALIVE_COUNT      5
+
+#define FAST_OPEN_QUEUE 256
+
+enum ss_status ss_status_from_errno(int error)
+{
+    switch (error) {
+    case 0:
+        return SS_OK;
+    case EAGAIN:
+#if EWOULDBLOCK != EAGAIN
+    case EWOULDBLOCK:
+#endif
+    case EINPROGRESS:
+        return SS_NEED_INPUT;
+    case EADDRINUSE:
+        return SS_ERR_IN_USE;
+    case EACCES:
+    case EPERM:
+        return SS_ERR_PERMISSION;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+        return SS_ERR_LIMIT;
+    case ENOMEM:
+        return SS_ERR_MEMORY;
+    case ETIMEDOUT:
+        return SS_ERR_TIMEOUT;
+    case ECONNREFUSED:
+        return SS_ERR_REFUSED;
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case EADDRNOTAVAIL:
+    case ENETDOWN:
+        return SS_ERR_UNREACHABLE;
+    case ECONNRESET:
+    case EPIPE:
+    case ECONNABORTED:
+        return SS_ERR_RESET;
+    case ENOPROTOOPT:
+    case EOPNOTSUPP:
+    case EPROTONOSUPPORT:
+    case EAFNOSUPPORT:
+    case ENOSYS:
+        return SS_ERR_UNSUPPORTED;
+    case ENODEV:
+    case ENOENT:
+        return SS_ERR_NOT_FOUND;
+    default:
+        return SS_ERR_IO;
+    }
+}
+
+socklen_t ss_addr_to_sockaddr(const struct ss_addr *addr, struct sockaddr_storage *out)
+{
+    memset(out, 0, sizeof *out);
+    if (addr->ip.family == SS_FAMILY_IPV4) {
+        struct sockaddr_in *in = (struct sockaddr_in *)out;
+
+        in->sin_family = AF_INET;
+        in->sin_port = htons(addr->port);
+        memcpy(&in->sin_addr, addr->ip.bytes, 4);
+        return sizeof *in;
+    }
+    if (addr->ip.family == SS_FAMILY_IPV6) {
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons(addr->port);
+        in6->sin6_scope_id = addr->ip.scope;
+        memcpy(&in6->sin6_addr, addr->ip.bytes, 16);
+        return sizeof *in6;
+    }
+    return 0;
+}
+
+void ss_addr_from_sockaddr(struct ss_addr *addr, const struct sockaddr *from)
+{
+    memset(addr, 0, sizeof *addr);
+    if (from->sa_family == AF_INET) {
+        struct sockaddr_in in;
+
+        memcpy(&in, from, sizeof in);
+        addr->ip.family = SS_FAMILY_IPV4;
+        memcpy(addr->ip.bytes, &in.sin_addr, 4);
+        addr->port = ntohs(in.sin_port);
+    } else if (from->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+
+        memcpy(&in6, from, sizeof in6);
+        addr->ip.family = SS_FAMILY_IPV6;
+        memcpy(addr->ip.bytes, &in6.sin6_addr, 16);
+        addr->ip.scope = in6.sin6_scope_id;
+        addr->port = ntohs(in6.sin6_port);
+        ss_ip_unmap(&addr->ip);
+    }
+}
+
+/* An option that the kernel refuses is no reason to fail: one line a process, and on without it. */
+static void warn_once(atomic_flag *warned, const char *what, enum ss_status status)
+{
+    if (!atomic_flag_test_and_set(warned))
+        ss_log_warn("%s is not available here (%s); going on without it", what,
+                    ss_status_text(status));
+}
+
+static atomic_flag warned_mptcp = ATOMIC_FLAG_INIT;
+static atomic_flag warned_fast_open = ATOMIC_FLAG_INIT;
+static atomic_flag warned_reuse_port = ATOMIC_FLAG_INIT;
+static atomic_flag warned_interface = ATOMIC_FLAG_INIT;
+static atomic_flag warned_buffers = ATOMIC_FLAG_INIT;
+/* Once refused, fast open is not asked for again. */
+static atomic_bool fast_open_refused;
+
+static int new_stream_socket(int family, bool mptcp)
+{
+    int fd = -1;
+
+    if (mptcp) {
+        int protocol = ss_sockopt_mptcp_protocol();
+
+        if (protocol >= 0)
+            fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+        else
+            errno = EPROTONOSUPPORT;
+        if (fd >= 0 || errno == EMFILE || errno == ENFILE)
+            return fd;
+        warn_once(&warned_mptcp, "multipath TCP", ss_status_from_errno(errno));
+    }
+    return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static void set_buffers(int fd, int sndbuf, int rcvbuf)
+{
+    int failed = 0;
+
+    if (sndbuf > 0)
+        failed |= setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof sndbuf);
+    if (rcvbuf > 0)
+        failed |= setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof rcvbuf);
+    if (failed)
+        warn_once(&warned_buffers, "a socket buffer of the size asked for",
+                  ss_status_from_errno(errno));
+}
+
+static void set_stream_defaults(int fd)
+{
+    int on = 1;
+
+    /* Neither is worth failing for, and neither is ever refused by a kernel that knows TCP. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT) !=
+        SS_OK)
+        ss_log_debug("keep-alive could not be set");
+}
+
+enum ss_status ss_socket_listen(int *out, const struct ss_addr *addr,
+                                const struct ss_listen_options *options, const char **error_text)
+{
+    struct sockaddr_storage storage;
+    socklen_t len = ss_addr_to_sockaddr(addr, &storage);
+    int on = 1;
+    int only = options->ipv6_only;
+    int fd = new_stream_socket(storage.ss_family, options->mptcp);
+    enum ss_status status;
+
+    *out = -1;
+    if (fd < 0)
+        goto failed;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0)
+        goto failed;
+    if (storage.ss_family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only) != 0)
+        goto failed;
+    if (options->reuse_port) {
+        status = ss_sockopt_reuse_port(fd);
+        if (status != SS_OK)
+            warn_once(&warned_reuse_port, "sharing a port", status);
+    }
+    set_stream_defaults(fd);
+    set_buffers(fd, options->sndbuf, options->rcvbuf);
+    if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
+        goto failed;
+    if (options->fast_open) {
+        status = ss_sockopt_fast_open_listen(fd, FAST_OPEN_QUEUE);
+        if (status != SS_OK)
+            warn_once(&warned_fast_open, "TCP fast open", status);
+    }
+    if (listen(fd, options->backlog) != 0)
+        goto failed;
+    *out = fd;
+    return SS_OK;
+
+failed:
+    status = ss_status_from_errno(errno);
+    if (error_text != NULL)
+        *error_text = strerror(errno);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+enum ss_status ss_socket_accept(int listening, int *out, struct ss_addr *peer)
+{
+    struct sockaddr_storage storage;
+    socklen_t len = sizeof storage;
+    int fd = accept4(listening, (struct sockaddr *)&storage, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd < 0) {
+        switch (errno) {
+        case EMFILE:
+        case ENFILE:
+        case ENOBUFS:
+        case ENOMEM:
+            return SS_ERR_LIMIT;
+        case EAGAIN:
+            return SS_NEED_INPUT;
+        default:
+            /* The connection was gone before we took it: there may be another behind it. */
+            return SS_ERR_RESET;
+        }
+    }
+    ss_addr_from_sockaddr(peer, (const struct sockaddr *)&storage);
+    *out = fd;
+    return SS_OK;
+}
+
+static enum ss_status bind_source(int fd, const struct ss_ip *source)
+{
+    struct ss_addr addr = {.ip = *source};
+    struct sockaddr_storage storage;
+    socklen_t len = ss_addr_to_sockaddr(&addr, &storage);
+
+    if (ss_sockopt_bind_no_port(fd) != SS_OK)
+        ss_log_debug("ports of a bound source address can't be shared");
+    if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
+        return ss_status_from_errno(errno);
+    return SS_OK;
+}
+
+enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
+                                  const struct ss_dial_options *options)
+{
+    int fd = new_stream_socket(family == SS_FAMILY_IPV4 ? AF_INET : AF_INET6, options->mptcp);
+    enum ss_status status;
+
+    *out = -1;
+    if (fd < 0)
+        return ss_status_from_errno(errno);
+
+    set_stream_defaults(fd);
+    set_buffers(fd, options->sndbuf, options->rcvbuf);
+    if (options->user_timeout_ms > 0 &&
+        ss_sockopt_user_timeout(fd, options->user_timeout_ms) != SS_OK)
+        ss_log_debug("TCP_USER_TIMEOUT could not be set");
+    if (options->interface != NULL) {
+        status = ss_sockopt_interface(fd, options->interface);
+        if (status != SS_OK) {
+            if (options->interface_required)
+                goto failed;
+            warn_once(&warned_interface, "binding to the interface", status);
+        }
+    }
+    if (options->source != NULL && options->source->family == family) {
+        status = bind_source(fd, options->source);
+        if (status != SS_OK)
+            goto failed;
+    }
+    if (options->fast_open && !atomic_load_explicit(&fast_open_refused, memory_order_relaxed)) {
+        status = ss_sockopt_fast_open_connect(fd);
+        if (status != SS_OK) {
+            atomic_store_explicit(&fast_open_refused, true, memory_order_relaxed);
+            warn_once(&warned_fast_open, "TCP fast open", status);
+        }
+    }
+    *out = fd;
+    return SS_OK;
+
+failed:
+    close(fd);
+    return status;
+}
+
+void ss_socket_local(int fd, struct ss_addr *addr)
+{
+    struct sockaddr_storage storage;
+    socklen_t len = sizeof storage;
+
+    memset(addr, 0, sizeof *addr);
+    if (getsockname(fd, (struct sockaddr *)&storage, &len) == 0)
+        ss_addr_from_sockaddr(addr, (const struct sockaddr *)&storage);
+}
+
+void ss_socket_close(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}

@@ -1,0 +1,35 @@
+/*
+ * Socket options that differ between systems. Each call says whether the kernel took it:
+ * SS_ERR_UNSUPPORTED where it does not know the option, SS_ERR_PERMISSION where the right is
+ * missing.
+ */
+#ifndef SS_NET_SOCKOPT_H
+#define SS_NET_SOCKOPT_H
+
+#include "base/status.h"
+
+/* Listening side: at most `queue` connections whose request came with the first segment. */
+SS_CHECKED enum ss_status ss_sockopt_fast_open_listen(int fd, int queue);
+
+/* Dialling side: the next connect waits for the first write and carries it where it can. */
+SS_CHECKED enum ss_status ss_sockopt_fast_open_connect(int fd);
+
+SS_CHECKED enum ss_status ss_sockopt_reuse_port(int fd);
+
+/* On Linux SS_ERR_PERMISSION without CAP_NET_RAW on old kernels; SS_ERR_NOT_FOUND: no such device.
+ */
+SS_CHECKED enum ss_status ss_sockopt_interface(int fd, const char *name);
+
+/* Seconds of idleness before the first probe, between probes, and how many probes. */
+SS_CHECKED enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int count);
+
+/* How long sent data may stay unacknowledged. */
+SS_CHECKED enum ss_status ss_sockopt_user_timeout(int fd, int timeout_ms);
+
+/* Lets a source address be bound without a port, so that one local port can serve many targets. */
+SS_CHECKED enum ss_status ss_sockopt_bind_no_port(int fd);
+
+/* The protocol number to give to socket(2) for multipath TCP, or -1 where there is none. */
+int ss_sockopt_mptcp_protocol(void);
+
+#endif

@@ -1,0 +1,77 @@
+/* Socket options of Linux. Each is tested for by its own name, since C libraries lag behind. */
+#include "net/sockopt.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "net/socket.h"
+
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP 262
+#endif
+#ifndef TCP_FASTOPEN_CONNECT
+#define TCP_FASTOPEN_CONNECT 30
+#endif
+#ifndef IP_BIND_ADDRESS_NO_PORT
+#define IP_BIND_ADDRESS_NO_PORT 24
+#endif
+
+static enum ss_status set_int(int fd, int level, int option, int value)
+{
+    if (setsockopt(fd, level, option, &value, sizeof value) == 0)
+        return SS_OK;
+    return ss_status_from_errno(errno);
+}
+
+enum ss_status ss_sockopt_fast_open_listen(int fd, int queue)
+{
+    return set_int(fd, IPPROTO_TCP, TCP_FASTOPEN, queue);
+}
+
+enum ss_status ss_sockopt_fast_open_connect(int fd)
+{
+    return set_int(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1);
+}
+
+enum ss_status ss_sockopt_reuse_port(int fd)
+{
+    return set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+}
+
+enum ss_status ss_sockopt_interface(int fd, const char *name)
+{
+    if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, (socklen_t)strlen(name) + 1) == 0)
+        return SS_OK;
+    return ss_status_from_errno(errno);
+}
+
+enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int count)
+{
+    enum ss_status status = set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+
+    if (status == SS_OK)
+        status = set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+    if (status == SS_OK)
+        status = set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
+    if (status == SS_OK)
+        status = set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, count);
+    return status;
+}
+
+enum ss_status ss_sockopt_user_timeout(int fd, int timeout_ms)
+{
+    return set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms);
+}
+
+enum ss_status ss_sockopt_bind_no_port(int fd)
+{
+    return set_int(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+}
+
+int ss_sockopt_mptcp_protocol(void)
+{
+    return IPPROTO_MPTCP;
+}

@@ -1,0 +1,55 @@
+/* A system without these options: each says so, and the caller goes on without. */
+#include "net/sockopt.h"
+
+enum ss_status ss_sockopt_fast_open_listen(int fd, int queue)
+{
+    (void)fd;
+    (void)queue;
+    return SS_ERR_UNSUPPORTED;
+}
+
+enum ss_status ss_sockopt_fast_open_connect(int fd)
+{
+    (void)fd;
+    return SS_ERR_UNSUPPORTED;
+}
+
+enum ss_status ss_sockopt_reuse_port(int fd)
+{
+    (void)fd;
+    return SS_ERR_UNSUPPORTED;
+}
+
+enum ss_status ss_sockopt_interface(int fd, const char *name)
+{
+    (void)fd;
+    (void)name;
+    return SS_ERR_UNSUPPORTED;
+}
+
+enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int count)
+{
+    (void)fd;
+    (void)idle_s;
+    (void)interval_s;
+    (void)count;
+    return SS_ERR_UNSUPPORTED;
+}
+
+enum ss_status ss_sockopt_user_timeout(int fd, int timeout_ms)
+{
+    (void)fd;
+    (void)timeout_ms;
+    return SS_ERR_UNSUPPORTED;
+}
+
+enum ss_status ss_sockopt_bind_no_port(int fd)
+{
+    (void)fd;
+    return SS_ERR_UNSUPPORTED;
+}
+
+int ss_sockopt_mptcp_protocol(void)
+{
+    return -1;
+}

@@ -1,0 +1,33 @@
+/* One end of a session: an open TCP connection on a worker's loop. */
+#ifndef SS_RELAY_CONN_H
+#define SS_RELAY_CONN_H
+
+#include <uv.h>
+
+struct ss_worker;
+struct ss_session;
+struct ss_flow;
+
+/*
+ * From a worker's pool, and back to it in the close callback: a connection may outlive its session
+ * by the rest of a loop iteration, so sessions need not wait for their handles.
+ */
+struct ss_conn {
+    uv_tcp_t tcp; /* its `data` is the conn */
+    struct ss_worker *worker;
+    struct ss_session *session; /* NULL once it is closing */
+    struct ss_flow *flow;       /* what is read here goes this way */
+};
+
+/* Takes over `fd`, also when it fails; NULL then. */
+struct ss_conn *ss_conn_open(struct ss_worker *worker, struct ss_session *session, int fd);
+
+enum ss_conn_end {
+    SS_CONN_FIN,  /* what has arrived is discarded, so that the peer sees a normal end */
+    SS_CONN_RESET /* RST: the stream is broken */
+};
+
+/* From here on no callback sees the session. NULL is fine. */
+void ss_conn_close(struct ss_conn *conn, enum ss_conn_end end);
+
+#endif

@@ -1,0 +1,253 @@
+/* Reaching an endpoint: look-up, then its addresses in turn. */
+#include "relay/dialer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/container.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "net/socket.h"
+#include "net/tcp.h"
+#include "relay/engine_internal.h"
+
+/* Sent data towards an upstream server may stay unacknowledged so long. */
+#define UPSTREAM_USER_TIMEOUT_MS 30000
+
+struct ss_dial {
+    uv_connect_t request;
+    struct ss_session *session; /* NULL: given up, waits for its last callback */
+    struct ss_query *query;
+    struct ss_conn *conn; /* being connected */
+    struct ss_ip addresses[SS_ADDRESSES_MAX];
+    size_t count, next;
+    uint32_t upstream;       /* the one being tried */
+    uint32_t upstreams_left; /* to try after it */
+    enum ss_status last;     /* why the latest attempt failed */
+    uint16_t port;
+    bool fast_open;
+    bool connecting; /* `request` is with libuv */
+};
+
+static void try_next(struct ss_dial *dial);
+
+size_t ss_dial_size(void)
+{
+    return sizeof(struct ss_dial);
+}
+
+static void release(struct ss_dial *dial, struct ss_worker *worker)
+{
+    ss_pool_release(worker->dials, dial);
+}
+
+static bool through_upstream(const struct ss_dial *dial)
+{
+    return dial->session->listener->options.egress == SS_EGRESS_UPSTREAM;
+}
+
+static void unreachable(struct ss_dial *dial)
+{
+    struct ss_session *session = dial->session;
+
+    release(dial, session->worker);
+    ss_session_unreachable(session, dial->last);
+}
+
+static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *addresses,
+                        size_t count)
+{
+    struct ss_dial *dial = owner;
+
+    dial->query = NULL;
+    dial->count = dial->next = 0;
+    if (status == SS_OK) {
+        dial->count = count < SS_ADDRESSES_MAX ? count : SS_ADDRESSES_MAX;
+        memcpy(dial->addresses, addresses, dial->count * sizeof *addresses);
+    } else {
+        dial->last = status;
+        if (through_upstream(dial)) {
+            struct ss_worker *worker = dial->session->worker;
+
+            ss_log_limited(&worker->engine->dial_log, uv_now(&worker->loop), SS_LOG_ERROR,
+                           "getaddrinfo: %s: %s",
+                           dial->session->listener->options.upstreams[dial->upstream].host,
+                           ss_status_text(status));
+        }
+    }
+    try_next(dial);
+}
+
+/* Fills the list of addresses, now or when the look-up is done. */
+static void find_addresses(struct ss_dial *dial, const char *name, const struct ss_ip *ip)
+{
+    dial->count = dial->next = 0;
+    if (ip != NULL) {
+        dial->addresses[0] = *ip;
+        dial->count = 1;
+        try_next(dial);
+        return;
+    }
+    dial->query = ss_resolver_ask(dial->session->worker->resolver, name, on_resolved, dial);
+    if (dial->query == NULL) {
+        dial->last = SS_ERR_NOT_FOUND;
+        try_next(dial);
+    }
+}
+
+static void dial_upstream(struct ss_dial *dial)
+{
+    const struct ss_endpoint *endpoint =
+        &dial->session->listener->options.upstreams[dial->upstream];
+    struct ss_ip ip;
+
+    dial->port = endpoint->port;
+    find_addresses(dial, endpoint->host, ss_ip_parse(&ip, endpoint->host) == SS_OK ? &ip : NULL);
+}
+
+static void on_connected(uv_connect_t *request, int result)
+{
+    struct ss_dial *dial = SS_CONTAINER_OF(request, struct ss_dial, request);
+    struct ss_conn *conn = request->handle->data;
+    struct ss_session *session = dial->session;
+
+    dial->connecting = false;
+    if (session == NULL) {
+        release(dial, conn->worker);
+        return;
+    }
+    if (conn != dial->conn) { /* that attempt took too long and was closed */
+        try_next(dial);
+        return;
+    }
+    dial->conn = NULL;
+    if (result == 0) {
+        release(dial, session->worker);
+        ss_session_connected(session, conn);
+        return;
+    }
+    dial->last = ss_status_from_uv(result);
+    ss_conn_close(conn, SS_CONN_FIN);
+    try_next(dial);
+}
+
+static const struct ss_ip *source_for(const struct ss_engine_options *options,
+                                      enum ss_family family)
+{
+    return family == SS_FAMILY_IPV4 ? &options->bind_ipv4 : &options->bind_ipv6;
+}
+
+/* Begins to connect to one address. What fails at once is in dial->last. */
+static bool connect_to(struct ss_dial *dial, const struct ss_addr *addr)
+{
+    struct ss_session *session = dial->session;
+    struct ss_worker *worker = session->worker;
+    const struct ss_engine_options *options = &worker->engine->options;
+    const struct ss_dial_options how = {
+        .mptcp = options->mptcp && through_upstream(dial),
+        .fast_open = options->fast_open && dial->fast_open,
+        .interface = options->interface,
+        .interface_required = options->interface_required,
+        .source = source_for(options, addr->ip.family),
+        .sndbuf = options->outgoing_sndbuf,
+        .rcvbuf = options->outgoing_rcvbuf,
+        .user_timeout_ms = through_upstream(dial) ? UPSTREAM_USER_TIMEOUT_MS : 0,
+    };
+    int fd;
+
+    dial->last = ss_socket_for_dial(&fd, addr->ip.family, &how);
+    if (dial->last != SS_OK) {
+        if (options->interface != NULL || how.source->family != SS_FAMILY_NONE)
+            ss_log_limited(&worker->engine->dial_log, uv_now(&worker->loop), SS_LOG_ERROR,
+                           "cannot bind socket: %s", ss_status_text(dial->last));
+        return false;
+    }
+    dial->conn = ss_conn_open(worker, session, fd);
+    if (dial->conn == NULL) {
+        dial->last = SS_ERR_LIMIT;
+        return false;
+    }
+    dial->last = ss_tcp_connect(&dial->request, &dial->conn->tcp, addr, on_connected);
+    if (dial->last != SS_OK) {
+        ss_conn_close(dial->conn, SS_CONN_FIN);
+        dial->conn = NULL;
+        return false;
+    }
+    dial->connecting = true;
+    ss_worker_start_deadline(worker, &worker->connect, &session->deadline);
+    return true;
+}
+
+static void try_next(struct ss_dial *dial)
+{
+    struct ss_session *session = dial->session;
+
+    ss_deadline_stop(&session->deadline);
+    while (dial->next < dial->count) {
+        struct ss_addr addr = {.ip = dial->addresses[dial->next++], .port = dial->port};
+
+        if (connect_to(dial, &addr))
+            return;
+    }
+    if (through_upstream(dial) && dial->upstreams_left != 0) {
+        dial->upstreams_left--;
+        dial->upstream = (dial->upstream + 1) % (uint32_t)session->listener->options.upstream_count;
+        dial_upstream(
+            dial); /* at most one level deeper for each upstream, of which there are few */
+        return;
+    }
+    unreachable(dial);
+}
+
+bool ss_dial_start(struct ss_session *session, const struct ss_target *target, bool first_write)
+{
+    struct ss_worker *worker = session->worker;
+    struct ss_listener *listener = session->listener;
+    struct ss_dial *dial = ss_pool_acquire(worker->dials);
+    struct ss_ip ip;
+
+    if (dial == NULL)
+        return false;
+    memset(dial, 0, sizeof *dial);
+    dial->session = session;
+    dial->fast_open = first_write;
+    dial->last = SS_ERR_NOT_FOUND;
+    session->dial = dial;
+
+    if (listener->options.egress == SS_EGRESS_UPSTREAM) {
+        uint32_t count = (uint32_t)listener->options.upstream_count;
+
+        dial->upstream =
+            atomic_fetch_add_explicit(&listener->next_upstream, 1, memory_order_relaxed) % count;
+        dial->upstreams_left = count - 1;
+        dial_upstream(dial);
+        return true;
+    }
+    dial->port = target->port;
+    find_addresses(dial, target->name, ss_target_ip(target, &ip) ? &ip : NULL);
+    return true;
+}
+
+void ss_dial_expired(struct ss_dial *dial)
+{
+    struct ss_conn *conn = dial->conn;
+
+    dial->last = SS_ERR_TIMEOUT;
+    dial->conn = NULL;
+    ss_conn_close(conn, SS_CONN_FIN); /* goes on in on_connected, which is told of the cancelling */
+}
+
+void ss_dial_cancel(struct ss_dial *dial)
+{
+    struct ss_worker *worker;
+
+    if (dial == NULL)
+        return;
+    worker = dial->session->worker;
+    ss_resolver_cancel(dial->query);
+    ss_conn_close(dial->conn, SS_CONN_FIN);
+    if (dial->connecting)
+        dial->session = NULL; /* its callback gives it back */
+    else
+        release(dial, worker);
+}

@@ -1,0 +1,29 @@
+/*
+ * Reaching an endpoint: look the name up, try its addresses in turn, hand over the connection. For
+ * this folder alone.
+ */
+#ifndef SS_RELAY_DIALER_H
+#define SS_RELAY_DIALER_H
+
+#include "proto/target.h"
+#include "relay/session.h"
+
+/*
+ * Dials the target (direct) or the listener's upstream servers for the session, which is in
+ * SS_PHASE_DIAL. The result comes through ss_session_connected or ss_session_unreachable, which
+ * may be called from inside: look at the session's phase afterwards. `first_write` tells that bytes
+ * will be sent as soon as it is connected, which fast open needs. False when no dial can be had;
+ * the session is to be closed then.
+ */
+bool ss_dial_start(struct ss_session *session, const struct ss_target *target, bool first_write);
+
+/* The attempt under way took too long: goes on with the next address. */
+void ss_dial_expired(struct ss_dial *dial);
+
+/* Gives up; no result comes any more. NULL is fine. */
+void ss_dial_cancel(struct ss_dial *dial);
+
+/* Bytes of a dial, for the worker's pool. */
+size_t ss_dial_size(void);
+
+#endif

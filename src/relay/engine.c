@@ -1,0 +1,180 @@
+/* The engine: workers, their threads, and the budget of descriptors. */
+#include "relay/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "relay/engine_internal.h"
+
+/* Descriptors beside those of sessions: standard streams, log, signals, listeners; and a loop's own
+ * with those of its resolver. */
+#define RESERVE_PROCESS 16
+#define RESERVE_WORKER  (4 + SS_RESOLVER_DESCRIPTORS)
+
+/* A session's two sockets. */
+#define DESCRIPTORS_A_SESSION 2
+
+/* How many sessions the descriptors allow: the engine never meets EMFILE of its own making. */
+static uint32_t budget(const struct ss_engine_options *options)
+{
+    uint32_t reserve = RESERVE_PROCESS + RESERVE_WORKER * options->workers;
+    uint32_t covered;
+
+    if (reserve > options->descriptors / 2)
+        reserve = options->descriptors / 2;
+    covered = (options->descriptors - reserve) / DESCRIPTORS_A_SESSION;
+    if (covered < options->max_connections) {
+        ss_log_debug("max_connections is lowered from %u to %u, which %u descriptors cover",
+                     options->max_connections, covered, options->descriptors);
+        return covered;
+    }
+    return options->max_connections;
+}
+
+enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_options *options)
+{
+    struct ss_engine *engine = calloc(1, sizeof *engine);
+    enum ss_status status = SS_ERR_MEMORY;
+
+    *out = NULL;
+    if (engine == NULL)
+        return SS_ERR_MEMORY;
+    engine->options = *options;
+    if (engine->options.workers == 0)
+        engine->options.workers = 1;
+    engine->max_sessions = budget(&engine->options);
+    if (engine->max_sessions == 0) {
+        free(engine);
+        return SS_ERR_LIMIT;
+    }
+    engine->workers = calloc(engine->options.workers, sizeof *engine->workers);
+    if (engine->workers == NULL) {
+        free(engine);
+        return SS_ERR_MEMORY;
+    }
+    for (unsigned i = 0; i < engine->options.workers; i++) {
+        status = ss_worker_init(&engine->workers[i], engine, i);
+        if (status != SS_OK)
+            goto failed;
+    }
+    uv_timer_init(&engine->workers[0].loop, &engine->accept_retry);
+    engine->accept_retry.data = engine;
+    *out = engine;
+    return SS_OK;
+
+failed:
+    for (unsigned i = 0; i < engine->workers_ready; i++) {
+        ss_worker_close(&engine->workers[i]);
+        uv_run(&engine->workers[i].loop, UV_RUN_DEFAULT);
+        ss_worker_clear(&engine->workers[i]);
+    }
+    free(engine->workers);
+    free(engine);
+    return status;
+}
+
+static void run_worker(void *argument)
+{
+    struct ss_worker *worker = argument;
+
+    uv_run(&worker->loop, UV_RUN_DEFAULT);
+}
+
+enum ss_status ss_engine_start_workers(struct ss_engine *engine)
+{
+    for (unsigned i = 1; i < engine->options.workers; i++) {
+        struct ss_worker *worker = &engine->workers[i];
+
+        if (uv_thread_create(&worker->thread, run_worker, worker) != 0)
+            return SS_ERR_LIMIT;
+        engine->threads++;
+    }
+    return SS_OK;
+}
+
+uv_loop_t *ss_engine_loop(struct ss_engine *engine)
+{
+    return &engine->workers[0].loop;
+}
+
+void ss_engine_run(struct ss_engine *engine)
+{
+    uv_run(&engine->workers[0].loop, UV_RUN_DEFAULT);
+    for (unsigned i = 1; i <= engine->threads; i++)
+        uv_thread_join(&engine->workers[i].thread);
+    engine->threads = 0;
+}
+
+void ss_engine_stop(struct ss_engine *engine)
+{
+    if (engine->stopping)
+        return;
+    engine->stopping = true;
+    atomic_store(&engine->stop_wanted, true);
+    for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
+        ss_listener_close(l);
+    uv_close((uv_handle_t *)&engine->accept_retry, NULL);
+    for (unsigned i = 1; i <= engine->threads; i++)
+        uv_async_send(&engine->workers[i].wake);
+    ss_worker_close(&engine->workers[0]);
+}
+
+void ss_engine_free(struct ss_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    /* Never run, or left before it was stopped: unwind here. */
+    ss_engine_stop(engine);
+    ss_engine_run(engine);
+    for (unsigned i = 1; i < engine->workers_ready; i++) {
+        ss_worker_close(&engine->workers[i]); /* those whose thread was never started */
+        uv_run(&engine->workers[i].loop, UV_RUN_DEFAULT);
+    }
+    for (unsigned i = 0; i < engine->workers_ready; i++)
+        ss_worker_clear(&engine->workers[i]);
+    while (engine->listeners != NULL) {
+        struct ss_listener *listener = engine->listeners;
+
+        engine->listeners = listener->next;
+        free(listener->counters);
+        free(listener);
+    }
+    free(engine->workers);
+    free(engine);
+}
+
+void ss_engine_session_ended(struct ss_engine *engine)
+{
+    atomic_fetch_sub(&engine->sessions, 1);
+    if (atomic_load(&engine->listeners_paused) && !atomic_load(&engine->stop_wanted))
+        uv_async_send(&engine->workers[0].wake);
+}
+
+void ss_engine_resume_listeners(struct ss_engine *engine)
+{
+    if (engine->stopping || atomic_load(&engine->sessions) >= engine->max_sessions)
+        return;
+    atomic_store(&engine->listeners_paused, false);
+    for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
+        ss_listener_resume(l);
+}
+
+void ss_engine_traffic(const struct ss_engine *engine, struct ss_traffic *traffic)
+{
+    memset(traffic, 0, sizeof *traffic);
+    for (const struct ss_listener *l = engine->listeners; l != NULL; l = l->next) {
+        for (unsigned i = 0; i < engine->options.workers; i++) {
+            traffic->sessions_opened += ss_counted(&l->counters[i].opened);
+            traffic->sessions_closed += ss_counted(&l->counters[i].closed);
+            traffic->rx_bytes += ss_counted(&l->counters[i].rx_bytes);
+            traffic->tx_bytes += ss_counted(&l->counters[i].tx_bytes);
+            traffic->handshakes_failed += ss_counted(&l->counters[i].handshakes_failed);
+        }
+    }
+}
+
+uint32_t ss_engine_sessions(const struct ss_engine *engine)
+{
+    return atomic_load_explicit(&engine->sessions, memory_order_relaxed);
+}

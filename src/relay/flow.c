@@ -1,0 +1,435 @@
+/* One direction of a session, with its backpressure. */
+#include "relay/flow.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/container.h"
+#include "base/log.h"
+#include "net/tcp.h"
+#include "relay/session.h"
+
+/* So many full reads in one round of events, then others go first. */
+#define FULL_READS_MAX 4
+
+static void pump(struct ss_flow *flow);
+
+static int64_t now_s(void)
+{
+    return (int64_t)time(NULL);
+}
+
+/* -- the incomplete message -- */
+
+bool ss_flow_keep_rest(struct ss_flow *flow, const uint8_t *bytes, size_t len)
+{
+    struct ss_pool *pool = flow->session->worker->blocks;
+
+    if (len == 0) {
+        if (flow->rest != NULL) {
+            ss_pool_release(pool, flow->rest);
+            flow->rest = NULL;
+        }
+        return true;
+    }
+    if (flow->rest == NULL)
+        flow->rest = ss_block_acquire(pool);
+    if (flow->rest == NULL || len > SS_BLOCK_CAPACITY)
+        return false;
+    memcpy(flow->rest->bytes, bytes, len);
+    flow->rest->begin = 0;
+    flow->rest->end = (uint32_t)len;
+    return true;
+}
+
+static size_t rest_len(const struct ss_flow *flow)
+{
+    return flow->rest == NULL ? 0 : flow->rest->end;
+}
+
+/* -- to the sink -- */
+
+/* The sink takes no more. What comes back from it may still be worth having. */
+static void sink_lost(struct ss_flow *flow)
+{
+    ss_flow_pause(flow);
+    flow->ended = true;
+    if (flow->shut)
+        return;
+    flow->shut = true;
+    ss_session_flow_shut(flow->session);
+}
+
+static void pass_end_on(struct ss_flow *flow)
+{
+    if (flow->shut || flow->writing || flow->sink == NULL)
+        return;
+    if (flow->broken) {
+        ss_session_abort(flow->session);
+        return;
+    }
+    ss_tcp_shut(&flow->sink->tcp);
+    flow->shut = true;
+    ss_session_flow_shut(flow->session);
+}
+
+static void on_written(uv_write_t *request, int result)
+{
+    struct ss_conn *sink = request->handle->data;
+    struct ss_worker *worker = sink->worker;
+    struct ss_block_queue written = {.first = SS_CONTAINER_OF(request, struct ss_block, request)};
+    struct ss_flow *flow;
+
+    if (sink->session == NULL) { /* closed meanwhile: the blocks are all that is left */
+        for (struct ss_block *block = written.first, *next; block != NULL; block = next) {
+            next = block->next;
+            ss_pool_release(worker->blocks, block);
+        }
+        return;
+    }
+    flow = sink == sink->session->outbound ? &sink->session->up : &sink->session->down;
+    flow->writing = false;
+    ss_block_queue_clear(&flow->waiting, worker->blocks);
+    ss_session_touch(flow->session);
+    if (result != 0)
+        sink_lost(flow);
+    else if (flow->ended)
+        pass_end_on(flow);
+    else
+        ss_flow_read(flow);
+}
+
+/* Hands what waits to libuv, which writes it as the kernel takes it. */
+static void write_waiting(struct ss_flow *flow)
+{
+    struct ss_span spans[4];
+    uv_buf_t bufs[4]; /* with more, libuv would allocate */
+    size_t count = ss_block_queue_spans(&flow->waiting, spans, 4);
+    size_t listed = 0;
+    int result;
+
+    for (size_t i = 0; i < count; i++) {
+        bufs[i] = uv_buf_init((char *)spans[i].ptr, (unsigned)spans[i].len);
+        listed += spans[i].len;
+    }
+    assert(listed == flow->waiting.len); /* a read fills at most four blocks */
+    flow->writing = true;
+    result = uv_write(&flow->waiting.first->request, (uv_stream_t *)&flow->sink->tcp, bufs,
+                      (unsigned)count, on_written);
+    if (result != 0) {
+        flow->writing = false;
+        sink_lost(flow);
+    }
+}
+
+static bool keep(struct ss_flow *flow, const uint8_t *bytes, size_t len)
+{
+    struct ss_worker *worker = flow->session->worker;
+
+    if (ss_block_queue_append(&flow->waiting, worker->blocks,
+                              (struct ss_view){.ptr = bytes, .len = len}))
+        return true;
+    ss_log_debug("out of blocks: a session ends");
+    ss_session_abort(flow->session);
+    return false;
+}
+
+void ss_flow_deliver(struct ss_flow *flow, const struct ss_span *spans, size_t count)
+{
+    size_t written = 0;
+    size_t total = 0;
+
+    for (size_t i = 0; i < count; i++)
+        total += spans[i].len;
+    if (total == 0)
+        return;
+
+    if (flow->sink != NULL && flow->waiting.len == 0) {
+        if (ss_tcp_write_now(&flow->sink->tcp, spans, count, &written) != SS_OK) {
+            sink_lost(flow);
+            return;
+        }
+        if (written == total) {
+            flow->narrow = false;
+            return;
+        }
+        flow->narrow = true;
+    }
+    ss_flow_pause(flow);
+    for (size_t i = 0; i < count; i++) {
+        size_t skip = written < spans[i].len ? written : spans[i].len;
+
+        written -= skip;
+        if (!keep(flow, spans[i].ptr + skip, spans[i].len - skip))
+            return;
+    }
+    if (flow->sink != NULL && !flow->writing)
+        write_waiting(flow);
+}
+
+/* Seals plain bytes (on the first call with salt and header in front) and sends them. */
+static void seal_and_deliver(struct ss_flow *flow, struct ss_view plain)
+{
+    struct ss_session *session = flow->session;
+    struct ss_worker *worker = session->worker;
+    struct ss_span room = {.ptr = worker->write_scratch, .len = worker->write_scratch_len};
+    struct ss_span sealed = room;
+
+    if (ss_codec_seal(ss_session_codec(session), &plain, &room, now_s()) != SS_OK) {
+        ss_session_abort(session);
+        return;
+    }
+    session->header_sent = true;
+    sealed.len -= room.len;
+    ss_flow_deliver(flow, &sealed, 1);
+}
+
+/* -- from the source -- */
+
+static void count_payload(struct ss_flow *flow, size_t len)
+{
+    struct ss_session *session = flow->session;
+
+    ss_count(flow == &session->up ? &session->counters->rx_bytes : &session->counters->tx_bytes,
+             len);
+}
+
+/* Bytes of a session under way, whole: kept ones in front. */
+static void take(struct ss_flow *flow, struct ss_span bytes)
+{
+    struct ss_session *session = flow->session;
+    struct ss_opened opened;
+
+    switch (flow->work) {
+    case SS_FLOW_COPY:
+        if (!ss_flow_keep_rest(flow, NULL, 0))
+            return;
+        count_payload(flow, bytes.len);
+        ss_flow_deliver(flow, &bytes, 1);
+        break;
+    case SS_FLOW_SEAL:
+        if (!ss_flow_keep_rest(flow, NULL, 0))
+            return;
+        count_payload(flow, bytes.len);
+        if (flow->sink == NULL)
+            ss_flow_deliver(flow, &bytes, 1); /* sealed once there is a connection */
+        else
+            seal_and_deliver(flow, (struct ss_view){.ptr = bytes.ptr, .len = bytes.len});
+        break;
+    case SS_FLOW_OPEN:
+        if (ss_codec_open(ss_session_codec(session), bytes, now_s(), &opened) != SS_OK) {
+            ss_log_debug("a chunk of an established stream could not be opened");
+            ss_session_abort(session);
+            return;
+        }
+        if (!ss_flow_keep_rest(flow, bytes.ptr + bytes.len - opened.rest_len, opened.rest_len)) {
+            ss_session_abort(session);
+            return;
+        }
+        count_payload(flow, opened.payload_len);
+        ss_flow_deliver(flow, opened.payload, opened.count);
+        break;
+    }
+}
+
+static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct ss_conn *conn = (struct ss_conn *)handle->data;
+    struct ss_flow *flow = conn->flow;
+    uint8_t *scratch = conn->worker->read_scratch;
+    size_t kept = rest_len(flow);
+
+    (void)suggested;
+    if (kept != 0)
+        memcpy(scratch, flow->rest->bytes, kept);
+    *buf = uv_buf_init((char *)scratch + kept, flow->narrow ? SS_NARROW_READ_SIZE : SS_READ_SIZE);
+}
+
+static void let_others_go_first(struct ss_flow *flow)
+{
+    struct ss_worker *worker = flow->session->worker;
+
+    flow->full_reads = 0;
+    ss_flow_pause(flow);
+    if (flow->yielding)
+        return;
+    flow->yielding = true;
+    flow->resume_next = worker->resume;
+    worker->resume = flow;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+{
+    struct ss_conn *conn = stream->data;
+    struct ss_session *session = conn->session;
+    struct ss_flow *flow = conn->flow;
+    struct ss_span bytes;
+
+    if (got == 0)
+        return;
+    ss_session_touch(session);
+    if (got < 0) {
+        ss_session_source_ended(session, flow, got != UV_EOF);
+        return;
+    }
+    if ((size_t)got < buf->len)
+        flow->full_reads = 0;
+    else if (++flow->full_reads >= FULL_READS_MAX)
+        let_others_go_first(flow);
+
+    bytes.ptr = session->worker->read_scratch;
+    bytes.len = rest_len(flow) + (size_t)got;
+    if (session->phase <= SS_PHASE_REFUSED)
+        ss_session_request_bytes(session, bytes);
+    else
+        take(flow, bytes);
+}
+
+void ss_flow_read(struct ss_flow *flow)
+{
+    if (flow->reading || flow->ended || flow->yielding || flow->waiting.len != 0)
+        return;
+    /* Fails only on a closing handle, and a session with one is gone. */
+    flow->reading = uv_read_start((uv_stream_t *)&flow->source->tcp, on_room_wanted, on_read) == 0;
+}
+
+void ss_flow_pause(struct ss_flow *flow)
+{
+    if (!flow->reading)
+        return;
+    flow->reading = false;
+    uv_read_stop((uv_stream_t *)&flow->source->tcp);
+}
+
+void ss_flow_resume_all(struct ss_worker *worker)
+{
+    struct ss_flow *flow = worker->resume;
+
+    worker->resume = NULL;
+    while (flow != NULL) {
+        struct ss_flow *next = flow->resume_next;
+
+        flow->yielding = false;
+        ss_flow_read(flow);
+        flow = next;
+    }
+}
+
+/* Takes a flow that goes away out of the list. */
+static void stop_yielding(struct ss_flow *flow)
+{
+    struct ss_flow **link = &flow->session->worker->resume;
+
+    if (!flow->yielding)
+        return;
+    while (*link != flow)
+        link = &(*link)->resume_next;
+    *link = flow->resume_next;
+    flow->yielding = false;
+}
+
+/* -- begin and end -- */
+
+static void send_early(struct ss_flow *flow)
+{
+    struct ss_session *session = flow->session;
+    struct ss_block_queue early = flow->waiting;
+
+    if (flow->work != SS_FLOW_SEAL) {
+        struct ss_span spans[4];
+        size_t count = ss_block_queue_spans(&early, spans, 4);
+        size_t written;
+
+        if (ss_tcp_write_now(&flow->sink->tcp, spans, count, &written) != SS_OK) {
+            sink_lost(flow);
+            return;
+        }
+        ss_block_queue_consume(&flow->waiting, session->worker->blocks, written);
+        if (flow->waiting.len != 0)
+            write_waiting(flow);
+        return;
+    }
+    /* Sealed block by block into one scratch, so that it leaves in one write. */
+    flow->waiting = (struct ss_block_queue){0};
+    {
+        struct ss_worker *worker = session->worker;
+        struct ss_span room = {.ptr = worker->write_scratch, .len = worker->write_scratch_len};
+        struct ss_span sealed = room;
+        enum ss_status status = SS_OK;
+
+        for (struct ss_block *block = early.first; block != NULL && status == SS_OK;
+             block = block->next) {
+            struct ss_view plain = {.ptr = block->bytes + block->begin,
+                                    .len = block->end - block->begin};
+
+            status = ss_codec_seal(ss_session_codec(session), &plain, &room, now_s());
+        }
+        ss_block_queue_clear(&early, worker->blocks);
+        if (status != SS_OK) {
+            ss_session_abort(session);
+            return;
+        }
+        session->header_sent = true;
+        sealed.len -= room.len;
+        ss_flow_deliver(flow, &sealed, 1);
+    }
+}
+
+void ss_flow_connect(struct ss_flow *flow, struct ss_conn *sink, bool header_now)
+{
+    struct ss_session *session = flow->session;
+
+    flow->sink = sink;
+    if (flow->waiting.len != 0)
+        send_early(flow);
+    else if (flow->work == SS_FLOW_SEAL && (header_now || flow->ended))
+        ss_flow_send_header(flow);
+    if (session->phase != SS_PHASE_CLOSING)
+        pump(flow);
+}
+
+void ss_flow_send_header(struct ss_flow *flow)
+{
+    if (!flow->session->header_sent)
+        seal_and_deliver(flow, (struct ss_view){0});
+}
+
+/* Goes on with what the flow's state asks for. */
+static void pump(struct ss_flow *flow)
+{
+    if (flow->ended)
+        pass_end_on(flow);
+    else
+        ss_flow_read(flow);
+}
+
+void ss_flow_end(struct ss_flow *flow, bool broken)
+{
+    struct ss_session *session = flow->session;
+
+    ss_flow_pause(flow);
+    if (flow->ended)
+        return;
+    flow->ended = true;
+    flow->broken = broken;
+    if (!broken && flow->work == SS_FLOW_OPEN &&
+        !ss_codec_may_end(ss_session_codec(session), rest_len(flow)))
+        flow->broken = true;
+    if (flow->work == SS_FLOW_SEAL && flow->sink != NULL && flow == &session->up)
+        ss_flow_send_header(flow);
+    if (session->phase != SS_PHASE_CLOSING)
+        pass_end_on(flow);
+}
+
+void ss_flow_clear(struct ss_flow *flow)
+{
+    struct ss_pool *pool = flow->session->worker->blocks;
+
+    stop_yielding(flow);
+    if (flow->rest != NULL)
+        ss_pool_release(pool, flow->rest);
+    flow->rest = NULL;
+    if (!flow->writing) /* else on_written gives them back */
+        ss_block_queue_clear(&flow->waiting, pool);
+}

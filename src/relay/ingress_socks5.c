@@ -1,0 +1,117 @@
+/* The target is in the client's SOCKS5 request (RFC 1928). */
+#include "relay/ingress.h"
+
+#include "base/log.h"
+#include "net/tcp.h"
+#include "proto/socks5.h"
+
+enum step { STEP_GREETING, STEP_REQUEST };
+
+/* Replies are short: a client whose window does not take one is not reading at all. */
+static enum ss_status answer(struct ss_session *session, const uint8_t *bytes, size_t len)
+{
+    struct ss_span reply = {.ptr = (uint8_t *)(uintptr_t)bytes, .len = len};
+    size_t written;
+    enum ss_status status = ss_tcp_write_now(&session->inbound->tcp, &reply, 1, &written);
+
+    if (status == SS_OK && written != len)
+        status = SS_ERR_RESET;
+    return status;
+}
+
+static enum ss_status answer_choice(struct ss_session *session, enum ss_socks5_method method)
+{
+    uint8_t bytes[2];
+    struct ss_writer out = {.ptr = bytes, .len = sizeof bytes};
+    enum ss_status status = ss_socks5_write_choice(&out, method);
+
+    return status != SS_OK ? status : answer(session, bytes, sizeof bytes - out.len);
+}
+
+static enum ss_status answer_request(struct ss_session *session, enum ss_socks5_reply reply)
+{
+    uint8_t bytes[32];
+    struct ss_writer out = {.ptr = bytes, .len = sizeof bytes};
+    enum ss_status status = ss_socks5_write_reply(&out, reply, NULL);
+
+    return status != SS_OK ? status : answer(session, bytes, sizeof bytes - out.len);
+}
+
+static enum ss_status learn_greeting(struct ss_session *session, struct ss_reader *in)
+{
+    struct ss_socks5_greeting greeting;
+    enum ss_status status = ss_socks5_read_greeting(in, &greeting);
+
+    if (status != SS_OK)
+        return status;
+    if (!greeting.no_auth) {
+        status = answer_choice(session, SS_SOCKS5_NO_METHOD);
+        return status != SS_OK ? status : SS_ERR_UNSUPPORTED;
+    }
+    session->ingress_step = STEP_REQUEST;
+    return answer_choice(session, SS_SOCKS5_NO_AUTH);
+}
+
+static enum ss_status learn_request(struct ss_session *session, struct ss_reader *in,
+                                    struct ss_target *target)
+{
+    struct ss_socks5_request request;
+    enum ss_socks5_reply refusal = SS_SOCKS5_OK;
+    enum ss_status status = ss_socks5_read_request(in, &request, &refusal);
+
+    if (status == SS_NEED_INPUT)
+        return status;
+    if (status == SS_OK && request.command != SS_SOCKS5_CONNECT) {
+        refusal = SS_SOCKS5_NO_COMMAND;
+        status = SS_ERR_UNSUPPORTED;
+    }
+    if (status != SS_OK) {
+        if (refusal != SS_SOCKS5_OK && answer_request(session, refusal) != SS_OK)
+            return SS_ERR_RESET;
+        return status;
+    }
+    *target = request.target;
+    /* Before the server is reached: so the client's first bytes can travel with the header. */
+    return answer_request(session, SS_SOCKS5_OK);
+}
+
+static enum ss_status learn(struct ss_session *session, struct ss_span bytes,
+                            struct ss_opened *early, struct ss_target *target)
+{
+    struct ss_reader in = {.ptr = bytes.ptr, .len = bytes.len};
+    enum ss_status status = SS_OK;
+
+    if (session->ingress_step == STEP_GREETING)
+        status = learn_greeting(session, &in);
+    if (status == SS_OK)
+        status = learn_request(session, &in, target);
+    if (status == SS_NEED_INPUT)
+        early->rest_len = in.len;
+    if (status == SS_OK && in.len != 0) {
+        early->payload[0] = (struct ss_span){.ptr = bytes.ptr + bytes.len - in.len, .len = in.len};
+        early->count = 1;
+        early->payload_len = in.len;
+    }
+    return status;
+}
+
+static void refuse(struct ss_session *session, enum ss_status status)
+{
+    ss_log_debug("SOCKS5 request refused: %s", ss_status_text(status));
+    ss_session_close(session);
+}
+
+static void expire(struct ss_session *session)
+{
+    ss_log_debug("no SOCKS5 request within the time");
+    ss_session_close(session);
+}
+
+const struct ss_ingress ss_ingress_socks5 = {
+    .name = "SOCKS5",
+    .up = SS_FLOW_COPY,
+    .down = SS_FLOW_COPY,
+    .learn = learn,
+    .refuse = refuse,
+    .expire = expire,
+};

@@ -1,0 +1,200 @@
+/* Listening ports. */
+#include "relay/listener.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "net/socket.h"
+#include "relay/engine_internal.h"
+#include "relay/ingress.h"
+
+/* Taken in one round of events, then others have their turn. */
+#define ACCEPT_BATCH 64
+
+/* So long nothing is accepted after the system was out of descriptors or memory. */
+#define ACCEPT_RETRY_MS 100
+
+static const struct ss_ingress *const ingresses[] = {
+    [SS_INGRESS_SOCKS5] = &ss_ingress_socks5,
+    [SS_INGRESS_FIXED] = &ss_ingress_fixed,
+    [SS_INGRESS_SHADOWSOCKS] = &ss_ingress_shadowsocks,
+};
+
+const struct ss_ingress *ss_ingress_of(enum ss_ingress_kind kind)
+{
+    return ingresses[kind];
+}
+
+/* The worker with the fewest sessions; of equals the first, whose pools are warm. */
+static struct ss_worker *least_busy(struct ss_engine *engine)
+{
+    struct ss_worker *best = &engine->workers[0];
+    uint32_t fewest = atomic_load_explicit(&best->session_count, memory_order_relaxed);
+
+    for (unsigned i = 1; i < engine->workers_ready; i++) {
+        struct ss_worker *worker = &engine->workers[i];
+        uint32_t count = atomic_load_explicit(&worker->session_count, memory_order_relaxed);
+
+        if (count < fewest) {
+            best = worker;
+            fewest = count;
+        }
+    }
+    return best;
+}
+
+static void dispatch(struct ss_engine *engine, const struct ss_handoff *handoff)
+{
+    struct ss_worker *worker = least_busy(engine);
+
+    atomic_fetch_add_explicit(&engine->sessions, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->session_count, 1, memory_order_relaxed);
+    if (worker->index != 0) {
+        if (ss_worker_hand_over(worker, handoff))
+            return;
+        /* It does not keep up: loop 0 takes this one. */
+        atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
+        worker = &engine->workers[0];
+        atomic_fetch_add_explicit(&worker->session_count, 1, memory_order_relaxed);
+    }
+    ss_worker_take(worker, handoff);
+}
+
+static void on_accept_retry(uv_timer_t *timer)
+{
+    ss_engine_resume_listeners(timer->data);
+}
+
+static void out_of_descriptors(struct ss_engine *engine)
+{
+    ss_log_limited(&engine->accept_log, uv_now(&engine->workers[0].loop), SS_LOG_ERROR,
+                   "accept: the system is out of descriptors or memory; trying again");
+    for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
+        ss_listener_pause(l);
+    uv_timer_start(&engine->accept_retry, on_accept_retry, ACCEPT_RETRY_MS, 0);
+}
+
+static bool is_full(struct ss_engine *engine)
+{
+    return atomic_load(&engine->sessions) >= engine->max_sessions;
+}
+
+/* No place for another connection: the kernel's queue holds what comes until a session ends. */
+static void wait_for_room(struct ss_engine *engine)
+{
+    for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
+        ss_listener_pause(l);
+    atomic_store(&engine->listeners_paused, true);
+    /* One may have ended since we looked, and not have seen that we pause. */
+    if (!is_full(engine))
+        ss_engine_resume_listeners(engine);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct ss_listener *listener = poll->data;
+    struct ss_engine *engine = listener->engine;
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPT_BATCH && listener->accepting; i++) {
+        struct ss_handoff handoff = {.listener = listener};
+        enum ss_status result;
+
+        if (is_full(engine)) {
+            wait_for_room(engine);
+            return;
+        }
+        result = ss_socket_accept(listener->fd, &handoff.fd, &handoff.peer);
+        if (result == SS_NEED_INPUT)
+            return;
+        if (result == SS_ERR_LIMIT) {
+            out_of_descriptors(engine);
+            return;
+        }
+        if (result == SS_OK)
+            dispatch(engine, &handoff);
+    }
+}
+
+void ss_listener_resume(struct ss_listener *listener)
+{
+    if (listener->accepting || listener->fd < 0)
+        return;
+    listener->accepting = uv_poll_start(&listener->poll, UV_READABLE, on_readable) == 0;
+}
+
+void ss_listener_pause(struct ss_listener *listener)
+{
+    if (!listener->accepting)
+        return;
+    listener->accepting = false;
+    uv_poll_stop(&listener->poll);
+}
+
+void ss_listener_close(struct ss_listener *listener)
+{
+    if (listener->fd < 0)
+        return;
+    ss_listener_pause(listener);
+    uv_close((uv_handle_t *)&listener->poll, NULL);
+    ss_socket_close(listener->fd);
+    listener->fd = -1;
+}
+
+struct ss_addr ss_listener_address(const struct ss_listener *listener)
+{
+    return listener->bound;
+}
+
+enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listener_options *options,
+                                struct ss_listener **out, const char **error_text)
+{
+    const struct ss_listen_options how = {
+        .backlog = options->backlog,
+        .ipv6_only = options->ipv6_only,
+        .reuse_port = options->reuse_port,
+        .fast_open = options->fast_open,
+        .mptcp = options->mptcp,
+        .sndbuf = options->incoming_sndbuf,
+        .rcvbuf = options->incoming_rcvbuf,
+    };
+    struct ss_listener *listener = calloc(1, sizeof *listener);
+    size_t counters_size = engine->options.workers * sizeof(struct ss_counters);
+    enum ss_status status = SS_ERR_MEMORY;
+
+    if (out != NULL)
+        *out = NULL;
+    if (listener == NULL)
+        return SS_ERR_MEMORY;
+    listener->engine = engine;
+    listener->options = *options;
+    listener->ingress = ss_ingress_of(options->ingress);
+    listener->fd = -1;
+    listener->counters = aligned_alloc(_Alignof(struct ss_counters), counters_size);
+    if (listener->counters == NULL)
+        goto failed;
+    memset(listener->counters, 0, counters_size);
+
+    status = ss_socket_listen(&listener->fd, &options->address, &how, error_text);
+    if (status != SS_OK)
+        goto failed;
+    ss_socket_local(listener->fd, &listener->bound);
+    status = SS_ERR_MEMORY;
+    if (uv_poll_init(&engine->workers[0].loop, &listener->poll, listener->fd) != 0)
+        goto failed;
+    listener->poll.data = listener;
+    listener->next = engine->listeners;
+    engine->listeners = listener;
+    ss_listener_resume(listener);
+    if (out != NULL)
+        *out = listener;
+    return SS_OK;
+
+failed:
+    ss_socket_close(listener->fd);
+    free(listener->counters);
+    free(listener);
+    return status;
+}

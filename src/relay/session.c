@@ -1,0 +1,247 @@
+/* The events of a session: accepted, learned its target, connected, ended. */
+#include "relay/session.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "net/socket.h"
+#include "net/tcp.h"
+#include "relay/dialer.h"
+#include "relay/engine_internal.h"
+#include "relay/ingress.h"
+
+static void remember(struct ss_session *session)
+{
+    struct ss_worker *worker = session->worker;
+
+    session->next = worker->open;
+    if (worker->open != NULL)
+        worker->open->prev = session;
+    worker->open = session;
+}
+
+/*
+ * Those that have not proved anything may hold half of the places; above that the oldest goes, in
+ * the manner of its protocol, so that a flood of silent connections does not shut clients out.
+ */
+static void make_way_for_the_unproven(struct ss_worker *worker)
+{
+    struct ss_engine *engine = worker->engine;
+    struct ss_deadline *oldest;
+
+    if (atomic_load_explicit(&engine->unproven, memory_order_relaxed) <=
+        (engine->max_sessions + 1) / 2)
+        return;
+    oldest = ss_deadline_first(&worker->handshake);
+    if (oldest != NULL)
+        ss_session_deadline(SS_CONTAINER_OF(oldest, struct ss_session, deadline));
+}
+
+/* For `-v`, in the classic words. */
+static void log_target(const struct ss_session *session, const struct ss_target *target)
+{
+    char text[SS_TARGET_TEXT_MAX];
+
+    if (ss_log_get_level() < SS_LOG_DEBUG)
+        return;
+    ss_target_format(target, text);
+    if (session->listener->options.ingress == SS_INGRESS_SHADOWSOCKS)
+        ss_log_info("[%u] connect to %s", session->listener->bound.port, text);
+    else
+        ss_log_info("connect to %s", text);
+}
+
+static void dial(struct ss_session *session, const struct ss_target *target)
+{
+    const struct ss_listener_options *options = &session->listener->options;
+    bool sends_at_once = session->up.waiting.len != 0;
+
+    log_target(session, target);
+    ss_session_enter(session, SS_PHASE_DIAL);
+    if (options->egress == SS_EGRESS_UPSTREAM) {
+        struct ss_codec *codec = ss_session_codec(session);
+
+        if (ss_codec_begin(codec, options->profile, SS_CODEC_CLIENT) != SS_OK) {
+            ss_session_abort(session);
+            return;
+        }
+        ss_codec_set_target(codec, target);
+        if (session->up.waiting.len == 0)
+            ss_worker_start_deadline(session->worker, &session->worker->first_payload,
+                                     &session->first_payload);
+        sends_at_once = true; /* the header, if nothing else */
+    }
+    if (!ss_dial_start(session, target, sends_at_once)) {
+        ss_session_abort(session);
+        return;
+    }
+    if (session->phase == SS_PHASE_DIAL)
+        ss_flow_read(&session->up);
+}
+
+void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, int fd,
+                      const struct ss_addr *peer)
+{
+    struct ss_engine *engine = worker->engine;
+    const struct ss_ingress *ingress = listener->ingress;
+    struct ss_session *session = ss_pool_acquire(worker->sessions);
+
+    if (session ==
+        NULL) { /* the engine's limit is not above the pool's: only after a failed mmap */
+        ss_socket_close(fd);
+        atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
+        ss_engine_session_ended(engine);
+        return;
+    }
+    memset(session, 0, sizeof *session);
+    session->worker = worker;
+    session->listener = listener;
+    session->counters = &listener->counters[worker->index];
+    session->peer = *peer;
+    session->accepted_ms = session->active_ms = uv_now(&worker->loop);
+    session->phase = SS_PHASE_CLOSING; /* until there is something to close */
+    session->up.session = session->down.session = session;
+    session->up.work = ingress->up;
+    session->down.work = ingress->down;
+    if (listener->options.egress == SS_EGRESS_UPSTREAM) {
+        session->up.work = SS_FLOW_SEAL;
+        session->down.work = SS_FLOW_OPEN;
+    }
+    remember(session);
+    ss_count(&session->counters->opened, 1);
+
+    session->inbound = ss_conn_open(worker, session, fd);
+    ss_session_enter(session, SS_PHASE_REQUEST);
+    if (session->inbound == NULL) {
+        ss_session_close(session);
+        ss_session_release_closed(worker); /* no handle will do it */
+        return;
+    }
+    session->inbound->flow = &session->up;
+    session->up.source = session->down.sink = session->inbound;
+
+    if (ingress->up == SS_FLOW_OPEN &&
+        ss_codec_begin(ss_session_codec(session), listener->options.profile, SS_CODEC_SERVER) !=
+            SS_OK) {
+        ss_session_abort(session);
+        return;
+    }
+    if (ingress->target_is_fixed) {
+        dial(session, listener->options.fixed_target);
+        return;
+    }
+    make_way_for_the_unproven(worker);
+    if (session->phase == SS_PHASE_REQUEST)
+        ss_flow_read(&session->up);
+}
+
+static void refuse(struct ss_session *session, enum ss_status status)
+{
+    /* Nothing of it is wanted any more. */
+    if (!ss_flow_keep_rest(&session->up, NULL, 0))
+        return;
+    ss_count(&session->counters->handshakes_failed, 1);
+    session->listener->ingress->refuse(session, status);
+}
+
+void ss_session_request_bytes(struct ss_session *session, struct ss_span bytes)
+{
+    const struct ss_ingress *ingress = session->listener->ingress;
+    struct ss_opened early = {0};
+    struct ss_target target;
+    enum ss_status status;
+
+    if (session->phase == SS_PHASE_REFUSED)
+        return;
+    status = ingress->learn(session, bytes, &early, &target);
+    if (status != SS_OK && status != SS_NEED_INPUT) {
+        refuse(session, status);
+        return;
+    }
+    if (!ss_flow_keep_rest(&session->up, bytes.ptr + bytes.len - early.rest_len, early.rest_len)) {
+        ss_session_abort(session);
+        return;
+    }
+    if (status == SS_NEED_INPUT)
+        return;
+    ss_count(&session->counters->rx_bytes, early.payload_len);
+    ss_flow_deliver(&session->up, early.payload, early.count);
+    if (session->phase == SS_PHASE_REQUEST)
+        dial(session, &target);
+}
+
+void ss_session_source_ended(struct ss_session *session, struct ss_flow *flow, bool broken)
+{
+    if (session->phase <= SS_PHASE_REFUSED) {
+        ss_log_debug("a connection ended before its request was complete");
+        ss_session_close(session);
+        return;
+    }
+    /* A client that is gone for good needs no connection made for it. */
+    if (session->phase == SS_PHASE_DIAL && broken) {
+        ss_session_abort(session);
+        return;
+    }
+    ss_flow_end(flow, broken);
+}
+
+void ss_session_connected(struct ss_session *session, struct ss_conn *outbound)
+{
+    struct ss_flow *up = &session->up;
+    bool header_now = !ss_deadline_pending(&session->first_payload);
+
+    session->dial = NULL;
+    session->outbound = outbound;
+    outbound->flow = &session->down;
+    session->down.source = outbound;
+    ss_session_touch(session);
+    ss_session_enter(session, SS_PHASE_STREAM);
+    ss_flow_connect(up, outbound, header_now);
+    if (session->phase != SS_PHASE_CLOSING)
+        ss_flow_read(&session->down);
+}
+
+void ss_session_unreachable(struct ss_session *session, enum ss_status status)
+{
+    session->dial = NULL;
+    ss_log_debug("target not reached: %s", ss_status_text(status));
+    ss_session_close(session);
+}
+
+void ss_session_first_payload_deadline(struct ss_session *session)
+{
+    if (session->up.sink != NULL && session->phase != SS_PHASE_CLOSING)
+        ss_flow_send_header(&session->up);
+}
+
+void ss_session_flow_shut(struct ss_session *session)
+{
+    if (session->up.shut && session->down.shut)
+        ss_session_close(session);
+    else if (session->phase == SS_PHASE_STREAM)
+        ss_session_enter(session, SS_PHASE_HALF);
+}
+
+void ss_session_deadline(struct ss_session *session)
+{
+    switch ((enum ss_phase)session->phase) {
+    case SS_PHASE_REQUEST:
+    case SS_PHASE_REFUSED:
+        session->listener->ingress->expire(session);
+        break;
+    case SS_PHASE_DIAL:
+        ss_dial_expired(session->dial);
+        break;
+    case SS_PHASE_STREAM:
+    case SS_PHASE_HALF:
+        if (ss_session_was_active(session))
+            break;
+        ss_log_debug("TCP connection timeout");
+        ss_session_close(session);
+        break;
+    case SS_PHASE_CLOSING:
+    case SS_PHASE_COUNT:
+        break;
+    }
+}

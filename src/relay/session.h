@@ -1,0 +1,107 @@
+/*
+ * A session: one relayed TCP connection, both of its sides. An ingress learns its target, an egress
+ * reaches it, two flows carry the bytes. For this folder alone.
+ */
+#ifndef SS_RELAY_SESSION_H
+#define SS_RELAY_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/container.h"
+#include "base/deadline.h"
+#include "codec/codec.h"
+#include "proto/target.h"
+#include "relay/conn.h"
+#include "relay/counters.h"
+#include "relay/flow.h"
+#include "relay/listener.h"
+#include "relay/worker.h"
+
+enum ss_phase {
+    SS_PHASE_REQUEST, /* the target is being learned */
+    SS_PHASE_REFUSED, /* the start was bad: what comes is read and dropped until the deadline */
+    SS_PHASE_DIAL,    /* the target is being reached: look-up and connect */
+    SS_PHASE_STREAM,  /* both sides are there */
+    SS_PHASE_HALF,    /* one side has ended */
+    SS_PHASE_CLOSING,
+    SS_PHASE_COUNT
+};
+
+struct ss_dial;
+
+struct ss_session {
+    struct ss_worker *worker;
+    struct ss_listener *listener;
+    struct ss_counters *counters;
+    struct ss_session *prev, *next; /* in the worker's list */
+    struct ss_conn *inbound;
+    struct ss_conn *outbound;
+    struct ss_dial *dial; /* while in SS_PHASE_DIAL */
+    struct ss_flow up;    /* inbound to outbound */
+    struct ss_flow down;  /* outbound to inbound */
+    struct ss_deadline deadline;
+    struct ss_deadline first_payload; /* a client's header waits for it, shortly */
+    uint64_t accepted_ms;
+    uint64_t active_ms; /* when bytes moved last */
+    struct ss_addr peer;
+    uint8_t phase;
+    uint8_t ingress_step; /* the ingress's own */
+    bool unproven;        /* counted among those that have not completed a request */
+    bool header_sent;     /* client of an upstream */
+};
+
+/* The codec lies behind the session in its slot. */
+#define SS_SESSION_CODEC_OFFSET ((sizeof(struct ss_session) + 63) / 64 * 64)
+
+static inline struct ss_codec *ss_session_codec(struct ss_session *session)
+{
+    return (struct ss_codec *)(void *)((char *)session + SS_SESSION_CODEC_OFFSET);
+}
+
+/* Begins a session with an accepted connection; owns `fd`. */
+void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, int fd,
+                      const struct ss_addr *peer);
+
+/* The one place where the phase changes; sets the phase's deadline. */
+void ss_session_enter(struct ss_session *session, enum ss_phase next);
+
+/* Bytes moved: the idle time begins anew. */
+static inline void ss_session_touch(struct ss_session *session)
+{
+    session->active_ms = uv_now(&session->worker->loop);
+}
+
+/* What has come of a request that is not complete, or after a bad one. */
+void ss_session_request_bytes(struct ss_session *session, struct ss_span bytes);
+
+/* A side has said its end (FIN), or is gone. */
+void ss_session_source_ended(struct ss_session *session, struct ss_flow *flow, bool broken);
+
+/* The phase's deadline may have passed: acts on it, or waits on if there was traffic meanwhile. */
+void ss_session_deadline(struct ss_session *session);
+/* Whether bytes moved since the phase's deadline was set; it then is set anew. */
+bool ss_session_was_active(struct ss_session *session);
+/* No payload came within the time that a header may wait. */
+void ss_session_first_payload_deadline(struct ss_session *session);
+
+/* What the dialer came to. */
+void ss_session_connected(struct ss_session *session, struct ss_conn *outbound);
+void ss_session_unreachable(struct ss_session *session, enum ss_status status);
+
+/* Both flows are shut, or one side ended: closes or waits for the other. */
+void ss_session_flow_shut(struct ss_session *session);
+
+/*
+ * Ends the session, from any callback and twice. The slot goes back at once: callers that called
+ * down look at the phase first and then leave the session alone.
+ */
+void ss_session_close(struct ss_session *session);
+/* The same with RST towards both sides. */
+void ss_session_abort(struct ss_session *session);
+
+/* Sessions whose slots may be used again: called when no callback is on the stack any more. */
+void ss_session_release_closed(struct ss_worker *worker);
+
+#endif

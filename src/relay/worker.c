@@ -1,0 +1,285 @@
+/* A worker: its loop, its timer, and what other threads send to it. */
+#include "relay/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "codec/codec.h"
+#include "net/socket.h"
+#include "relay/dialer.h"
+#include "relay/engine_internal.h"
+#include "relay/session.h"
+
+/* How long a client's header waits for the first payload, beside the connecting. */
+#define FIRST_PAYLOAD_MS 20
+
+/* How often pools are asked to give back what was not needed. */
+#define TRIM_MS 1000
+
+/* Slots and blocks that stay resident though free. */
+#define KEEP_SESSIONS 32
+#define KEEP_BLOCKS   8
+
+/* Blocks a session, on average, for which there is address space. */
+#define BLOCKS_A_SESSION 4
+
+/* More than sealing adds to a read: the salt, the header, and what each chunk adds. */
+#define SEALED_EXTRA (16u * 1024u)
+
+static void arm(struct ss_worker *worker);
+
+/* -- deadlines -- */
+
+static void run_session_queue(struct ss_worker *worker, struct ss_deadline_queue *queue)
+{
+    struct ss_deadline *due;
+
+    while ((due = ss_deadline_pop(queue, uv_now(&worker->loop))) != NULL)
+        ss_session_deadline(SS_CONTAINER_OF(due, struct ss_session, deadline));
+}
+
+static void trim(struct ss_worker *worker)
+{
+    uint32_t left = ss_pool_trim(worker->blocks) + ss_pool_trim(worker->sessions) +
+                    ss_pool_trim(worker->conns) + ss_pool_trim(worker->dials);
+
+    worker->trim_due_ms = left != 0 || worker->open != NULL ? uv_now(&worker->loop) + TRIM_MS : 0;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct ss_worker *worker = timer->data;
+    struct ss_deadline *due;
+
+    worker->timer_due_ms = 0;
+    while ((due = ss_deadline_pop(&worker->first_payload, uv_now(&worker->loop))) != NULL)
+        ss_session_first_payload_deadline(SS_CONTAINER_OF(due, struct ss_session, first_payload));
+    run_session_queue(worker, &worker->connect);
+    run_session_queue(worker, &worker->handshake);
+    run_session_queue(worker, &worker->half_open);
+    run_session_queue(worker, &worker->idle);
+    if (worker->trim_due_ms != 0 && worker->trim_due_ms <= uv_now(&worker->loop))
+        trim(worker);
+    arm(worker);
+}
+
+void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms)
+{
+    uint64_t now_ms = uv_now(&worker->loop);
+
+    if (worker->closing || (worker->timer_due_ms != 0 && worker->timer_due_ms <= due_ms))
+        return;
+    worker->timer_due_ms = due_ms;
+    uv_timer_start(&worker->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+}
+
+/* Sets the timer to what comes first. */
+static void arm(struct ss_worker *worker)
+{
+    struct ss_deadline_queue *const queues[] = {&worker->first_payload, &worker->connect,
+                                                &worker->handshake, &worker->half_open,
+                                                &worker->idle};
+
+    for (size_t i = 0; i < sizeof queues / sizeof queues[0]; i++) {
+        struct ss_deadline *first = ss_deadline_first(queues[i]);
+
+        if (first != NULL)
+            ss_worker_arm(worker, first->due_ms);
+    }
+    if (worker->trim_due_ms != 0)
+        ss_worker_arm(worker, worker->trim_due_ms);
+}
+
+void ss_worker_start_deadline(struct ss_worker *worker, struct ss_deadline_queue *queue,
+                              struct ss_deadline *entry)
+{
+    ss_deadline_start(queue, entry, uv_now(&worker->loop));
+    ss_worker_arm(worker, entry->due_ms);
+}
+
+/* -- what comes from other threads -- */
+
+bool ss_worker_hand_over(struct ss_worker *worker, const struct ss_handoff *handoff)
+{
+    bool taken = false;
+
+    uv_mutex_lock(&worker->handoff_lock);
+    if (worker->handoff_count < SS_HANDOFF_MAX) {
+        uint32_t last = (worker->handoff_first + worker->handoff_count) % SS_HANDOFF_MAX;
+
+        worker->handoffs[last] = *handoff;
+        worker->handoff_count++;
+        taken = true;
+    }
+    uv_mutex_unlock(&worker->handoff_lock);
+    if (taken)
+        uv_async_send(&worker->wake);
+    return taken;
+}
+
+static bool next_handoff(struct ss_worker *worker, struct ss_handoff *handoff)
+{
+    bool there = false;
+
+    uv_mutex_lock(&worker->handoff_lock);
+    if (worker->handoff_count != 0) {
+        *handoff = worker->handoffs[worker->handoff_first];
+        worker->handoff_first = (worker->handoff_first + 1) % SS_HANDOFF_MAX;
+        worker->handoff_count--;
+        there = true;
+    }
+    uv_mutex_unlock(&worker->handoff_lock);
+    return there;
+}
+
+static void start_trimming(struct ss_worker *worker)
+{
+    if (worker->trim_due_ms != 0)
+        return;
+    worker->trim_due_ms = uv_now(&worker->loop) + TRIM_MS;
+    ss_worker_arm(worker, worker->trim_due_ms);
+}
+
+void ss_worker_take(struct ss_worker *worker, const struct ss_handoff *handoff)
+{
+    start_trimming(worker);
+    ss_session_start(worker, handoff->listener, handoff->fd, &handoff->peer);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct ss_worker *worker = wake->data;
+    struct ss_handoff handoff;
+
+    if (atomic_load(&worker->engine->stop_wanted)) {
+        ss_worker_close(worker);
+        return;
+    }
+    while (next_handoff(worker, &handoff))
+        ss_worker_take(worker, &handoff);
+    if (worker->index == 0 && atomic_load(&worker->engine->listeners_paused))
+        ss_engine_resume_listeners(worker->engine);
+}
+
+static void on_check(uv_check_t *check)
+{
+    struct ss_worker *worker = check->data;
+
+    if (worker->resume != NULL)
+        ss_flow_resume_all(worker);
+}
+
+/* -- beginning and end -- */
+
+static void retire_session(void *slot)
+{
+    ss_codec_retire(ss_session_codec(slot));
+}
+
+static enum ss_status make_pools(struct ss_worker *worker)
+{
+    const struct ss_engine *engine = worker->engine;
+    uint32_t sessions = engine->max_sessions;
+    uint32_t share = (sessions + engine->options.workers - 1) / engine->options.workers;
+
+    /* Any one worker may come to hold all sessions; blocks are reckoned by its share of them. */
+    worker->sessions = ss_pool_new(
+        &(struct ss_pool_options){.slot_size = SS_SESSION_CODEC_OFFSET + engine->options.codec_size,
+                                  .capacity = sessions,
+                                  .keep = KEEP_SESSIONS,
+                                  .retire = retire_session});
+    worker->conns = ss_pool_new(&(struct ss_pool_options){
+        .slot_size = sizeof(struct ss_conn), .capacity = 3 * sessions, .keep = 2 * KEEP_SESSIONS});
+    worker->dials = ss_pool_new(&(struct ss_pool_options){
+        .slot_size = ss_dial_size(), .capacity = 2 * sessions, .keep = KEEP_SESSIONS});
+    worker->blocks = ss_pool_new(
+        &(struct ss_pool_options){.slot_size = SS_BLOCK_SIZE,
+                                  .capacity = share * BLOCKS_A_SESSION + 2 * KEEP_BLOCKS,
+                                  .keep = KEEP_BLOCKS});
+    if (worker->sessions == NULL || worker->conns == NULL || worker->dials == NULL ||
+        worker->blocks == NULL)
+        return SS_ERR_MEMORY;
+    return SS_OK;
+}
+
+enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine, unsigned index)
+{
+    const struct ss_engine_options *options = &engine->options;
+    const struct ss_resolver_options resolver = {.nameservers = options->nameservers,
+                                                 .ipv6_first = options->ipv6_first,
+                                                 .hosts_path = options->hosts_path};
+    enum ss_status status;
+
+    worker->engine = engine;
+    worker->index = index;
+    if (uv_loop_init(&worker->loop) != 0)
+        return SS_ERR_LIMIT;
+    if (uv_mutex_init(&worker->handoff_lock) != 0) {
+        uv_loop_close(&worker->loop);
+        return SS_ERR_MEMORY;
+    }
+    if (uv_async_init(&worker->loop, &worker->wake, on_wake) != 0) {
+        uv_mutex_destroy(&worker->handoff_lock);
+        uv_loop_close(&worker->loop);
+        return SS_ERR_LIMIT;
+    }
+    worker->wake.data = worker;
+    uv_timer_init(&worker->loop, &worker->timer);
+    worker->timer.data = worker;
+    uv_check_init(&worker->loop, &worker->check);
+    worker->check.data = worker;
+    uv_check_start(&worker->check, on_check);
+    engine->workers_ready = index + 1; /* from here on ss_worker_close undoes it */
+
+    ss_deadline_queue_init(&worker->handshake, options->handshake_timeout_ms);
+    ss_deadline_queue_init(&worker->connect, options->connect_timeout_ms);
+    ss_deadline_queue_init(&worker->idle, options->tcp_idle_timeout_ms);
+    ss_deadline_queue_init(&worker->half_open, options->half_open_timeout_ms);
+    ss_deadline_queue_init(&worker->first_payload, FIRST_PAYLOAD_MS);
+
+    status = make_pools(worker);
+    if (status != SS_OK)
+        return status;
+    /* From malloc's mmap: resident where touched, so small traffic costs a page or two. */
+    worker->read_scratch = malloc(SS_BLOCK_SIZE + SS_READ_SIZE);
+    worker->write_scratch_len = SS_READ_SIZE + SEALED_EXTRA;
+    worker->write_scratch = malloc(worker->write_scratch_len);
+    if (worker->read_scratch == NULL || worker->write_scratch == NULL)
+        return SS_ERR_MEMORY;
+    return ss_resolver_new(&worker->resolver, &worker->loop, &resolver);
+}
+
+void ss_worker_close(struct ss_worker *worker)
+{
+    struct ss_handoff handoff;
+
+    if (worker->closing)
+        return;
+    worker->closing = true;
+    while (next_handoff(worker, &handoff)) {
+        ss_socket_close(handoff.fd);
+        atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
+        ss_engine_session_ended(worker->engine);
+    }
+    while (worker->open != NULL)
+        ss_session_close(worker->open);
+    ss_resolver_close(worker->resolver);
+    worker->resolver = NULL;
+    uv_close((uv_handle_t *)&worker->wake, NULL);
+    uv_close((uv_handle_t *)&worker->timer, NULL);
+    uv_close((uv_handle_t *)&worker->check, NULL);
+}
+
+void ss_worker_clear(struct ss_worker *worker)
+{
+    ss_session_release_closed(worker);
+    uv_loop_close(&worker->loop);
+    uv_mutex_destroy(&worker->handoff_lock);
+    ss_pool_free(worker->sessions);
+    ss_pool_free(worker->conns);
+    ss_pool_free(worker->dials);
+    ss_pool_free(worker->blocks);
+    free(worker->read_scratch);
+    free(worker->write_scratch);
+}

@@ -1,0 +1,99 @@
+/*
+ * One event loop with all that its sessions need: pools, scratch, deadlines, resolver. A worker's
+ * things are used in its own thread only, but for what says otherwise. For this folder alone.
+ */
+#ifndef SS_RELAY_WORKER_H
+#define SS_RELAY_WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/addr.h"
+#include "base/deadline.h"
+#include "base/pool.h"
+#include "resolver/resolver.h"
+
+struct ss_engine;
+struct ss_listener;
+struct ss_session;
+struct ss_flow;
+
+/* Bytes of one read, and of one after a write that the kernel did not take whole. */
+#define SS_READ_SIZE        (256u * 1024u)
+#define SS_NARROW_READ_SIZE (64u * 1024u)
+
+/* An accepted connection on its way to a worker. */
+struct ss_handoff {
+    struct ss_listener *listener;
+    struct ss_addr peer;
+    int fd;
+};
+
+#define SS_HANDOFF_MAX 256
+
+struct ss_worker {
+    struct ss_engine *engine;
+    unsigned index;
+
+    uv_loop_t loop;
+    uv_thread_t thread;
+    uv_async_t wake;  /* thread-safe: handed-over connections, stop, room for new ones */
+    uv_timer_t timer; /* one for all deadlines */
+    uv_check_t check; /* after polling: flows that let others go first */
+    uint64_t timer_due_ms;
+    uint64_t trim_due_ms; /* 0: no pool has anything to give back */
+    bool closing;
+
+    struct ss_resolver *resolver;
+
+    struct ss_pool *sessions;
+    struct ss_pool *conns;
+    struct ss_pool *dials;
+    struct ss_pool *blocks;
+    struct ss_session *open;   /* all sessions */
+    struct ss_session *closed; /* to be released when no callback is on the stack */
+    struct ss_flow *resume;    /* flows to read again after this round of events */
+
+    uint8_t *read_scratch;  /* room for an incomplete chunk in front of a read */
+    uint8_t *write_scratch; /* room for a sealed read */
+    size_t write_scratch_len;
+
+    struct ss_deadline_queue handshake;
+    struct ss_deadline_queue connect;
+    struct ss_deadline_queue idle;
+    struct ss_deadline_queue half_open;
+    struct ss_deadline_queue first_payload;
+
+    /* Shared with other threads. */
+    _Atomic uint32_t session_count; /* also those that are on their way here */
+    uv_mutex_t handoff_lock;
+    struct ss_handoff handoffs[SS_HANDOFF_MAX];
+    uint32_t handoff_first, handoff_count;
+};
+
+SS_CHECKED enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine,
+                                         unsigned index);
+
+/* Hands an accepted connection over, from loop 0; false when the worker's queue is full. */
+bool ss_worker_hand_over(struct ss_worker *worker, const struct ss_handoff *handoff);
+
+/* Begins a session with a connection that was handed over, in the worker's thread. */
+void ss_worker_take(struct ss_worker *worker, const struct ss_handoff *handoff);
+
+/* Makes the timer go off by `due_ms` at the latest. */
+void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms);
+
+/* Puts the entry into one of the worker's queues, from now on. */
+void ss_worker_start_deadline(struct ss_worker *worker, struct ss_deadline_queue *queue,
+                              struct ss_deadline *entry);
+
+/* Closes all sessions and handles, in the worker's thread: its loop then runs out. */
+void ss_worker_close(struct ss_worker *worker);
+
+/* After the loop has run out. */
+void ss_worker_clear(struct ss_worker *worker);
+
+#endif
