@@ -9,6 +9,7 @@
 #include <mbedtls/version.h>
 #include <sodium.h>
 
+#include "base/bytes.h"
 #include "crypto/secret.h"
 
 /* Mbed TLS 3 gave the functions that return a status the plain names. They fail only where a
@@ -149,9 +150,8 @@ void ss_kdf_subkey_2017(uint8_t *subkey, const uint8_t *key, const uint8_t *salt
 
 uint64_t ss_fingerprint(const uint8_t seed[16], const void *bytes, size_t len)
 {
-    uint64_t print;
+    uint8_t print[crypto_shorthash_BYTES];
 
-    _Static_assert(sizeof print == crypto_shorthash_BYTES, "SipHash-2-4 gives 64 bits");
-    crypto_shorthash((unsigned char *)&print, bytes, len, seed);
-    return print;
+    crypto_shorthash(print, bytes, len, seed);
+    return ss_load_u64le(print);
 }
