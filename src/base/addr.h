@@ -24,8 +24,7 @@ struct ss_addr {
 
 #define SS_HOST_MAX 255 /* bytes of a host name, without the NUL */
 
-/* A host as a person writes it, a name or the text of an address, and a port (0: none was given).
- */
+/* A host as a person writes it, a name or an address, and a port (0: none was given). */
 struct ss_endpoint {
     char host[SS_HOST_MAX + 1];
     uint16_t port;
@@ -65,8 +64,8 @@ bool ss_ip_is_any(const struct ss_ip *ip);
  */
 SS_CHECKED enum ss_status ss_endpoint_parse(struct ss_endpoint *endpoint, const char *text);
 
-/* Whether `name` may be given to a resolver: 1 to 255 bytes, labels of 1 to 63, no blank, no NUL.
- */
+/* Whether `name` may be given to a resolver: 1 to 255 bytes, labels of 1 to 63, a dot at the end or
+ * not, and in it neither blanks, control bytes nor bytes above ASCII. */
 bool ss_host_is_valid(const char *name, size_t len);
 
 #endif

@@ -27,8 +27,9 @@ static inline bool ss_read_bytes(struct ss_reader *in, void *out, size_t len)
 {
     if (in->len < len)
         return false;
-    if (len != 0)
-        memcpy(out, in->ptr, len);
+    if (len == 0) /* the cursor, or `out`, may be NULL then */
+        return true;
+    memcpy(out, in->ptr, len);
     in->ptr += len;
     in->len -= len;
     return true;
@@ -38,6 +39,8 @@ static inline bool ss_read_skip(struct ss_reader *in, size_t len)
 {
     if (in->len < len)
         return false;
+    if (len == 0)
+        return true;
     in->ptr += len;
     in->len -= len;
     return true;
@@ -74,8 +77,9 @@ static inline bool ss_write_bytes(struct ss_writer *out, const void *bytes, size
 {
     if (out->len < len)
         return false;
-    if (len != 0)
-        memcpy(out->ptr, bytes, len);
+    if (len == 0)
+        return true;
+    memcpy(out->ptr, bytes, len);
     out->ptr += len;
     out->len -= len;
     return true;

@@ -15,6 +15,7 @@ struct ss_deadline {
     uint64_t due_ms;
 };
 
+/* Stays where it is while anything is in it. */
 struct ss_deadline_queue {
     struct ss_deadline head; /* a ring; head.next expires first */
     uint64_t duration_ms;

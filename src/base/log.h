@@ -10,7 +10,8 @@
 
 enum ss_log_level { SS_LOG_ERROR, SS_LOG_WARN, SS_LOG_INFO, SS_LOG_DEBUG };
 
-/* Gets each line that passes the level, without prefix and line end. */
+/* Gets each line that passes the level, without prefix and line end. Control bytes in a message are
+ * shown as `?`, and a line is cut at 1,024 bytes. */
 typedef void ss_log_sink_fn(enum ss_log_level level, const char *text);
 
 void ss_log_set_level(enum ss_log_level level);

@@ -4,7 +4,8 @@
  *
  * A slot keeps its content between uses, so that what was costly to make in it (a cipher context)
  * is there for the next user; it is all zero the first time and after the pool gave its pages back.
- * Slots are taken last in, first out, from the fullest part, so that few pages stay warm.
+ * Slots are taken last in, first out, from the lowest part that has one, so that few pages stay
+ * warm and the upper ones can be given back.
  */
 #ifndef SS_BASE_POOL_H
 #define SS_BASE_POOL_H
