@@ -239,8 +239,8 @@ static enum ss_status open_wire(struct ss_codec *codec, struct ss_span wire, int
 
 static size_t sealed_max(const struct ss_codec *codec, size_t len)
 {
-    size_t first = codec->sealing.keyed ? 0 : SS_TARGET_MAX;
     size_t salt = codec->sealing.keyed ? 0 : codec->profile->method->salt_len;
+    size_t first = codec->sealing.keyed || codec->role == SS_CODEC_SERVER ? 0 : SS_TARGET_MAX;
 
     return salt + first + len + ((first + len) / PAYLOAD_MAX + 1) * OVERHEAD;
 }
