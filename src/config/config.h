@@ -1,0 +1,160 @@
+/*
+ * The checked configuration of a program: what command line, file or ss:// URL and defaults come
+ * to.
+ *
+ * Plain data with owned strings, one struct for all programs; a program looks at the fields that it
+ * knows. Nothing here touches the system: files are read by a function that the caller gives.
+ */
+#ifndef SS_CONFIG_CONFIG_H
+#define SS_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/log.h"
+#include "base/status.h"
+
+/* Bits, so that a setting can name the programs that know it. */
+enum ss_program {
+    SS_PROGRAM_LOCAL = 1,
+    SS_PROGRAM_SERVER = 2,
+    SS_PROGRAM_TUNNEL = 4,
+    SS_PROGRAM_REDIR = 8,
+    SS_PROGRAM_MANAGER = 16
+};
+
+enum ss_mode { SS_MODE_TCP_ONLY, SS_MODE_TCP_AND_UDP, SS_MODE_UDP_ONLY };
+
+/* Where a value came from; a later one beats an earlier one. */
+enum ss_source { SS_SOURCE_DEFAULT, SS_SOURCE_ENVIRONMENT, SS_SOURCE_FILE, SS_SOURCE_LINE };
+
+/* What a run is asked for, apart from serving. */
+enum ss_task { SS_TASK_SERVE, SS_TASK_CHECK_CONFIG, SS_TASK_PRINT_URL };
+
+/* Servers of one key: addresses that ss-server listens on, or upstream servers of a client. */
+struct ss_config_server {
+    struct ss_endpoint *addresses; /* each with its port; at least one */
+    size_t address_count;
+    char *method;
+    char *password; /* NULL only where there is a key */
+    char *key;      /* URL-safe base64; beats the password; NULL: none */
+    char *plugin;   /* never empty; NULL: none */
+    char *plugin_opts;
+    char *name; /* a label; NULL: none */
+    enum ss_mode mode;
+    bool mode_given; /* its own, not the program's */
+};
+
+/* RFC 1929 users of a SOCKS5 listener. */
+struct ss_config_user {
+    char *name;
+    char *password;
+};
+
+/* An address that a client program listens on. */
+struct ss_config_local {
+    char *address; /* NULL: the loopback address that fits the servers */
+    uint16_t port;
+    enum ss_mode mode;
+    bool mode_given;
+    struct ss_endpoint target; /* ss-tunnel */
+    char *auth_path;           /* the file that `users` are read from; NULL: none */
+    struct ss_config_user *users;
+    size_t user_count;
+};
+
+#define SS_SETTINGS_MAX 128
+
+struct ss_config {
+    enum ss_program program;
+    enum ss_task task;
+
+    struct ss_config_server *servers;
+    size_t server_count;
+    struct ss_config_local *locals;
+    size_t local_count;
+
+    /* Source addresses of outgoing connections; family 0: any. */
+    struct ss_ip bind_ipv4, bind_ipv6;
+
+    /* One field a row of the table in settings.c, in its order. */
+    char *method;
+    char *password;
+    char *key;
+    uint16_t server_port;
+    uint16_t local_port;
+    char *plugin;
+    char *plugin_opts;
+    enum ss_mode mode;
+    uint32_t timeout_s;
+    char *tunnel_address;
+    char *local_ipv4_address;
+    char *local_ipv6_address;
+    char *outbound_bind_addr;
+    char *interface;
+    bool ipv6_first;
+    char *nameservers;
+    char *acl;
+    char *manager_address;
+    bool fast_open;
+    bool mptcp;
+    bool no_delay;
+    bool reuse_port;
+    uint32_t mtu; /* 0: no limit of ours */
+    uint32_t tcp_incoming_sndbuf, tcp_incoming_rcvbuf;
+    uint32_t tcp_outgoing_sndbuf, tcp_outgoing_rcvbuf;
+    char *pid_file;
+    char *user;
+    uint32_t nofile; /* 0: the limit is left alone */
+    bool use_syslog;
+    bool verbose;
+    uint8_t log_level; /* enum ss_log_level */
+    uint32_t workers;  /* 0: as many as the machine offers */
+    uint32_t max_connections;
+    uint32_t handshake_timeout_s;
+    uint32_t tcp_idle_timeout_s;
+    uint32_t half_open_timeout_s;
+    uint32_t salt_memory;
+    char *socks5_auth_path;
+    char *config_path; /* as given or found; NULL: none was read */
+
+    uint8_t source[SS_SETTINGS_MAX]; /* enum ss_source, by row */
+};
+
+/*
+ * Reads a whole file of at most `limit` bytes into *text (to be freed by the caller, with a NUL
+ * behind it that *len does not count). SS_ERR_LIMIT when it is larger, or a directory.
+ */
+typedef enum ss_status ss_config_read_file_fn(char **text, size_t *len, const char *path,
+                                              size_t limit);
+
+/*
+ * Command line, then file or URL, then what is still missing. Errors and usage are printed here.
+ * True: serve (or do the `task`) with *config. False: end with *exit_code; *config is empty.
+ * Secrets are blanked out in `argv`, so that a list of processes does not show them.
+ */
+bool ss_config_read(struct ss_config *config, enum ss_program program, int argc, char **argv,
+                    ss_config_read_file_fn *read_file, int *exit_code);
+
+/* Wipes the secrets. Fine on a zeroed struct. */
+void ss_config_free(struct ss_config *config);
+
+/* Where the value of a field came from: ss_config_source(config, offsetof(struct ss_config, mtu)).
+ */
+enum ss_source ss_config_source(const struct ss_config *config, size_t offset);
+
+/* Whether a list of name servers, "ip[:port],...", can be used. */
+bool ss_nameservers_valid(const char *list);
+
+/* "ss-local" and so on. */
+const char *ss_program_name(enum ss_program program);
+
+/* The effective configuration as a JSON object on stdout, secrets hidden. */
+void ss_config_print(const struct ss_config *config);
+
+/* An ss:// URL a server address on stdout; false after an error line when there is none. */
+bool ss_config_print_url(const struct ss_config *config);
+
+#endif

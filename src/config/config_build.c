@@ -1,0 +1,223 @@
+/* The lists of servers and of listening addresses, out of what line and file gave. */
+#include "config/config_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "codec/method.h"
+
+static struct ss_config_server *add_server(struct ss_config *config)
+{
+    struct ss_config_server *grown =
+        ss_array_grow(config->servers, &config->server_count, sizeof *grown);
+
+    if (grown == NULL)
+        return NULL;
+    config->servers = grown;
+    return &grown[config->server_count - 1];
+}
+
+static enum ss_status copy_into(char **out, const char *text)
+{
+    if (text == NULL)
+        return SS_OK;
+    *out = ss_text_copy(text);
+    return *out != NULL ? SS_OK : SS_ERR_MEMORY;
+}
+
+/* What an entry does not say itself, the program's own settings say. */
+static enum ss_status inherit(struct ss_config_server *server, const struct ss_config *config)
+{
+    enum ss_status status = SS_OK;
+
+    if (server->method == NULL)
+        status = copy_into(&server->method, config->method);
+    if (status == SS_OK && server->plugin == NULL) {
+        status = copy_into(&server->plugin, config->plugin);
+        if (status == SS_OK && server->plugin_opts == NULL)
+            status = copy_into(&server->plugin_opts, config->plugin_opts);
+    }
+    if (server->plugin != NULL && server->plugin[0] == '\0') {
+        free(server->plugin);
+        server->plugin = NULL;
+    }
+    if (!server->mode_given)
+        server->mode = config->mode;
+    return status;
+}
+
+/* The addresses of `server` and -s; a port of their own goes before `port`. */
+static enum ss_status put_addresses(struct ss_config_server *server, const struct ss_raw *raw,
+                                    uint16_t port, bool own_ports)
+{
+    size_t count = raw->server_count;
+
+    free(server->addresses);
+    server->address_count = 0;
+    server->addresses = calloc(count != 0 ? count : 1, sizeof *server->addresses);
+    if (server->addresses == NULL)
+        return SS_ERR_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        struct ss_endpoint *endpoint = &server->addresses[i];
+        enum ss_status status = ss_host_parse(endpoint, "server", raw->servers[i]);
+
+        if (status != SS_OK)
+            return status;
+        if (endpoint->port == 0 || !own_ports)
+            endpoint->port = port;
+    }
+    if (count == 0) {
+        strcpy(server->addresses[0].host, "0.0.0.0");
+        server->addresses[0].port = port;
+        count = 1;
+    }
+    server->address_count = count;
+    return SS_OK;
+}
+
+static enum ss_status no_password(const char *host, uint16_t port)
+{
+    ss_log_error("server %s, port %u: a password is missing", host, port);
+    return SS_ERR_ARGUMENT;
+}
+
+/* The one server of the classic shape. */
+static enum ss_status add_standard(struct ss_config *config, const struct ss_raw *raw)
+{
+    struct ss_config_server *server = add_server(config);
+    enum ss_status status;
+
+    if (server == NULL)
+        return SS_ERR_MEMORY;
+    status = put_addresses(server, raw, config->server_port, true);
+    if (status == SS_OK)
+        status = copy_into(&server->password, config->password);
+    if (status == SS_OK)
+        status = copy_into(&server->key, config->key);
+    if (status != SS_OK)
+        return status;
+    if (server->password == NULL && server->key == NULL)
+        return no_password(server->addresses[0].host, server->addresses[0].port);
+    return inherit(server, config);
+}
+
+/* Entries of a list, moved over; each port_password entry listens on the addresses of `server`. */
+static enum ss_status add_listed(struct ss_config *config, const struct ss_raw *raw,
+                                 struct ss_config_server *list, size_t count, bool only_ports)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct ss_config_server *server = add_server(config);
+        enum ss_status status = SS_OK;
+
+        if (server == NULL)
+            return SS_ERR_MEMORY;
+        *server = list[i];
+        memset(&list[i], 0, sizeof list[i]);
+        if (only_ports)
+            status = put_addresses(server, raw, server->addresses[0].port, false);
+        else if (server->password == NULL && server->key == NULL)
+            status = copy_into(&server->password, getenv("SS_SERVER_PASSWORD"));
+        if (status == SS_OK && server->password == NULL && server->key == NULL)
+            status = no_password(server->addresses[0].host, server->addresses[0].port);
+        if (status == SS_OK)
+            status = inherit(server, config);
+        if (status != SS_OK)
+            return status;
+    }
+    return SS_OK;
+}
+
+enum ss_status ss_config_build_servers(struct ss_config *config, struct ss_raw *raw)
+{
+    bool is_server = config->program == SS_PROGRAM_SERVER;
+    bool listed = raw->file_server_count != 0 && raw->servers_source != SS_SOURCE_LINE;
+    bool ports = is_server && raw->port_server_count != 0;
+    enum ss_status status = SS_OK;
+
+    /* In an extended file the standard server is there only when all of it is. */
+    if (config->server_port != 0 && (is_server || raw->server_count != 0) &&
+        (config->password != NULL || config->key != NULL || !(listed || ports)))
+        status = add_standard(config, raw);
+    if (status == SS_OK && ports)
+        status = add_listed(config, raw, raw->port_servers, raw->port_server_count, true);
+    if (status == SS_OK && listed)
+        status = add_listed(config, raw, raw->file_servers, raw->file_server_count, false);
+    if (status == SS_OK && config->server_count == 0) {
+        ss_log_error("no server is configured");
+        status = SS_ERR_ARGUMENT;
+    }
+    return status;
+}
+
+static struct ss_config_local *add_local(struct ss_config *config)
+{
+    struct ss_config_local *grown =
+        ss_array_grow(config->locals, &config->local_count, sizeof *grown);
+
+    if (grown == NULL)
+        return NULL;
+    config->locals = grown;
+    return &grown[config->local_count - 1];
+}
+
+static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw *raw)
+{
+    struct ss_config_local *local = add_local(config);
+    struct ss_endpoint endpoint;
+    enum ss_status status;
+
+    if (local == NULL)
+        return SS_ERR_MEMORY;
+    local->port = config->local_port;
+    local->mode = config->mode;
+    if (raw->address_count != 0) {
+        status = ss_host_parse(&endpoint, "local_address", raw->addresses[raw->address_count - 1]);
+        if (status == SS_OK)
+            status = copy_into(&local->address, endpoint.host);
+        if (status != SS_OK)
+            return status;
+    }
+    local->users = raw->users;
+    local->user_count = raw->user_count;
+    raw->users = NULL;
+    raw->user_count = 0;
+    if (config->program != SS_PROGRAM_TUNNEL)
+        return SS_OK;
+
+    status = ss_host_parse(&local->target, "tunnel_address", config->tunnel_address);
+    if (status == SS_OK && local->target.port == 0) {
+        ss_log_error("tunnel port is not defined");
+        status = SS_ERR_ARGUMENT;
+    }
+    return status;
+}
+
+enum ss_status ss_config_build_locals(struct ss_config *config, struct ss_raw *raw)
+{
+    enum ss_status status = SS_OK;
+    bool listed =
+        raw->file_local_count != 0 &&
+        ss_config_source(config, offsetof(struct ss_config, local_port)) != SS_SOURCE_LINE;
+
+    if (config->task == SS_TASK_PRINT_URL)
+        return SS_OK;
+    if (config->local_port != 0 &&
+        (config->program != SS_PROGRAM_TUNNEL || config->tunnel_address != NULL))
+        status = add_standard_local(config, raw);
+    for (size_t i = 0; status == SS_OK && listed && i < raw->file_local_count; i++) {
+        struct ss_config_local *local = add_local(config);
+
+        if (local == NULL)
+            return SS_ERR_MEMORY;
+        *local = raw->file_locals[i];
+        memset(&raw->file_locals[i], 0, sizeof raw->file_locals[i]);
+        if (!local->mode_given)
+            local->mode = config->mode;
+    }
+    if (status == SS_OK && config->local_count == 0) {
+        ss_log_error("no listening address is configured");
+        status = SS_ERR_ARGUMENT;
+    }
+    return status;
+}

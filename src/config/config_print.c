@@ -1,0 +1,151 @@
+/* The effective configuration, as --check-config shows it. */
+#include "config/config_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#define HIDDEN "***"
+
+/* As `server` takes it: with the port, and an IPv6 address in brackets. */
+static json_t *endpoint_json(const struct ss_endpoint *endpoint)
+{
+    bool bracket = strchr(endpoint->host, ':') != NULL;
+    char text[SS_HOST_MAX + 16];
+
+    snprintf(text, sizeof text, "%s%s%s:%u", bracket ? "[" : "", endpoint->host, bracket ? "]" : "",
+             endpoint->port);
+    return json_string(text);
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text != NULL)
+        set(object, key, json_string(text));
+}
+
+/* A secret is said to be there, and no more. */
+static void set_secret(json_t *object, const char *key, const char *text)
+{
+    set_text(object, key, text != NULL ? HIDDEN : NULL);
+}
+
+static json_t *server_json(const struct ss_config_server *server)
+{
+    json_t *object = json_object(), *addresses = json_array();
+
+    for (size_t i = 0; i < server->address_count; i++)
+        json_array_append_new(addresses, endpoint_json(&server->addresses[i]));
+    set(object, "server", addresses);
+    set_text(object, "method", server->method);
+    set_secret(object, "password", server->password);
+    set_secret(object, "key", server->key);
+    set_text(object, "mode", ss_mode_text(server->mode));
+    set_text(object, "plugin", server->plugin);
+    set_text(object, "plugin_opts", server->plugin_opts);
+    set_text(object, "remarks", server->name);
+    return object;
+}
+
+static json_t *local_json(const struct ss_config *config, const struct ss_config_local *local)
+{
+    json_t *object = json_object();
+
+    if (config->program == SS_PROGRAM_TUNNEL)
+        set_text(object, "protocol", "tunnel");
+    set_text(object, "local_address", local->address);
+    set(object, "local_port", json_integer(local->port));
+    set_text(object, "mode", ss_mode_text(local->mode));
+    if (config->program == SS_PROGRAM_TUNNEL) {
+        set_text(object, "forward_address", local->target.host);
+        set(object, "forward_port", json_integer(local->target.port));
+    }
+    if (local->user_count != 0)
+        set(object, "socks5_auth", json_integer((json_int_t)local->user_count));
+    return object;
+}
+
+static json_t *setting_json(const struct ss_config *config, const struct ss_setting *setting)
+{
+    const void *field = (const char *)config + setting->offset;
+    const char *text;
+
+    switch (setting->kind) {
+    case SS_KIND_TEXT:
+    case SS_KIND_CONFIG:
+        text = *(char *const *)field;
+        return text != NULL ? json_string(text) : NULL;
+    case SS_KIND_SECRET:
+        return *(char *const *)field != NULL ? json_string(HIDDEN) : NULL;
+    case SS_KIND_FLAG:
+        return json_boolean(*(const bool *)field);
+    case SS_KIND_NUMBER:
+    case SS_KIND_LOOSE:
+        return json_integer(*(const uint32_t *)field);
+    case SS_KIND_PORT:
+        return *(const uint16_t *)field != 0 ? json_integer(*(const uint16_t *)field) : NULL;
+    case SS_KIND_MODE:
+        return json_string(ss_mode_text(*(const enum ss_mode *)field));
+    case SS_KIND_LEVEL:
+        return json_string(ss_log_level_text((enum ss_log_level) * (const uint8_t *)field));
+    default:
+        return NULL;
+    }
+}
+
+static const char *setting_name(const struct ss_setting *setting)
+{
+    if (setting->key != NULL)
+        return setting->key;
+    switch (setting->letter) {
+    case 'c':
+        return "config";
+    case 'f':
+        return "pid_file";
+    default:
+        return "verbose";
+    }
+}
+
+static void set_bind(json_t *object, const char *key, const struct ss_ip *ip)
+{
+    char text[SS_IP_TEXT_MAX];
+
+    if (ip->family != SS_FAMILY_NONE)
+        set_text(object, key, ss_ip_format(ip, text));
+}
+
+void ss_config_print(const struct ss_config *config)
+{
+    json_t *object = json_object(), *list;
+
+    for (size_t row = 0; row < ss_setting_count; row++) {
+        const struct ss_setting *setting = &ss_settings[row];
+
+        if (setting->offset != UINT16_MAX && ((setting->line | setting->file) & config->program))
+            set(object, setting_name(setting), setting_json(config, setting));
+    }
+    set_bind(object, "source_ipv4", &config->bind_ipv4);
+    set_bind(object, "source_ipv6", &config->bind_ipv6);
+
+    list = json_array();
+    for (size_t i = 0; i < config->server_count; i++)
+        json_array_append_new(list, server_json(&config->servers[i]));
+    set(object, "servers", list);
+    if (config->program != SS_PROGRAM_SERVER) {
+        list = json_array();
+        for (size_t i = 0; i < config->local_count; i++)
+            json_array_append_new(list, local_json(config, &config->locals[i]));
+        set(object, "locals", list);
+    }
+    json_dumpf(object, stdout, JSON_INDENT(4));
+    putchar('\n');
+    fflush(stdout);
+    json_decref(object);
+}

@@ -1,0 +1,612 @@
+/* The table of settings: each option and key of every program, once. */
+#include "config/config_internal.h"
+
+#include <string.h>
+
+#define L       SS_PROGRAM_LOCAL
+#define S       SS_PROGRAM_SERVER
+#define T       SS_PROGRAM_TUNNEL
+#define R       SS_PROGRAM_REDIR
+#define M       SS_PROGRAM_MANAGER
+#define LSTR    (L | S | T | R)
+#define ALL     (L | S | T | R | M)
+#define DAY_S   86400u
+#define YEAR_S  31536000u
+#define WEEKS_S 2592000u /* thirty days: milliseconds of it fit into 32 bits */
+
+#define AT(field) .offset = offsetof(struct ss_config, field)
+#define NO_FIELD  .offset = UINT16_MAX
+
+const struct ss_setting ss_settings[] = {
+    /* What is relayed, between whom, under which key. */
+    {.key = "server",
+     .letter = 's',
+     .argument = "host[:port]",
+     .help = "server; up to ten times",
+     .kind = SS_KIND_SERVERS,
+     .rule = SS_RULE_ANY,
+     .line = ALL,
+     .file = ALL,
+     NO_FIELD},
+    {.key = "server_port",
+     .letter = 'p',
+     .argument = "port",
+     .help = "port of the server",
+     .kind = SS_KIND_PORT,
+     .rule = SS_RULE_TEXT,
+     .line = LSTR,
+     .eat = M,
+     .file = LSTR,
+     AT(server_port)},
+    {.key = "local_port",
+     .letter = 'l',
+     .argument = "port",
+     .help = "port to listen on",
+     .kind = SS_KIND_PORT,
+     .rule = SS_RULE_TEXT,
+     .line = L | T | R,
+     .eat = S | M,
+     .file = L | T | R,
+     AT(local_port)},
+    {.key = "password",
+     .option = "password",
+     .letter = 'k',
+     .argument = "password",
+     .help = "password",
+     .kind = SS_KIND_SECRET,
+     .rule = SS_RULE_TEXT,
+     .line = LSTR,
+     .eat = M,
+     .file = LSTR,
+     AT(password)},
+    {.key = "key",
+     .option = "key",
+     .argument = "base64",
+     .help = "key instead of a password",
+     .kind = SS_KIND_SECRET,
+     .rule = SS_RULE_TEXT,
+     .line = LSTR,
+     .file = LSTR,
+     AT(key)},
+    {.key = "method",
+     .letter = 'm',
+     .argument = "method",
+     .help = "method, see below",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .line = ALL,
+     .file = ALL,
+     AT(method)},
+    {.key = "mode", .kind = SS_KIND_MODE, .rule = SS_RULE_TEXT, .file = ALL, AT(mode)},
+    {.letter = 'u', .help = "relay UDP too", .kind = SS_KIND_TCP_UDP, .line = ALL, NO_FIELD},
+    {.letter = 'U', .help = "relay UDP only", .kind = SS_KIND_UDP_ONLY, .line = ALL, NO_FIELD},
+    {.key = "tunnel_address",
+     .letter = 'L',
+     .argument = "host:port",
+     .help = "where the tunnel leads",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .line = T,
+     .file = T,
+     AT(tunnel_address)},
+    {.key = "port_password",
+     .kind = SS_KIND_PORT_PASSWORD,
+     .rule = SS_RULE_ANY,
+     .file = S | M,
+     NO_FIELD},
+    {.key = "servers",
+     .alias = "shadowsocks",
+     .kind = SS_KIND_SERVER_LIST,
+     .rule = SS_RULE_ANY,
+     .file = ALL,
+     NO_FIELD},
+    {.key = "locals", .kind = SS_KIND_LOCAL_LIST, .rule = SS_RULE_ANY, .file = L | T | R, NO_FIELD},
+    {.key = "socks5_auth", .kind = SS_KIND_SOCKS5_AUTH, .rule = SS_RULE_ANY, .file = L, NO_FIELD},
+    {.key = "socks5_auth_config_path",
+     .option = "socks5-auth-config-path",
+     .argument = "file",
+     .help = "users and passwords of SOCKS5 clients",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_OURS,
+     .line = L,
+     .file = L,
+     .ours = true,
+     AT(socks5_auth_path)},
+    {.key = "plugin",
+     .option = "plugin",
+     .argument = "program",
+     .help = "SIP003 plugin",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .line = ALL,
+     .file = ALL,
+     AT(plugin)},
+    {.key = "plugin_opts",
+     .option = "plugin-opts",
+     .argument = "options",
+     .help = "options for the plugin",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .line = ALL,
+     .file = ALL,
+     AT(plugin_opts)},
+    {.key = "acl",
+     .option = "acl",
+     .argument = "file",
+     .help = "access control list",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .line = L | S | M,
+     .file = L | S | M,
+     AT(acl)},
+    {.key = "manager_address",
+     .option = "manager-address",
+     .argument = "address",
+     .help = "where the manager listens",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .line = S | M,
+     .file = M,
+     AT(manager_address)},
+
+    /* Addresses and names. */
+    {.key = "local_address",
+     .letter = 'b',
+     .argument = "address",
+     .help = "address to listen on; ss-server: source address",
+     .kind = SS_KIND_ADDRESSES,
+     .rule = SS_RULE_TEXT,
+     .line = LSTR,
+     .eat = M,
+     .file = LSTR,
+     NO_FIELD},
+    {.key = "local_ipv4_address",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .file = S,
+     AT(local_ipv4_address)},
+    {.key = "local_ipv6_address",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .file = S,
+     AT(local_ipv6_address)},
+    {.key = "outbound_bind_addr",
+     .option = "outbound-bind-addr",
+     .argument = "address",
+     .help = "source address of outgoing connections",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .ours = true,
+     AT(outbound_bind_addr)},
+    {.key = "outbound_bind_interface",
+     .letter = 'i',
+     .argument = "interface",
+     .help = "interface of outgoing connections",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_OURS,
+     .line = L | S | T | M,
+     .file = LSTR,
+     AT(interface)},
+    {.key = "ipv6_first",
+     .letter = '6',
+     .help = "prefer IPv6 addresses",
+     .kind = SS_KIND_FLAG,
+     .rule = SS_RULE_FLAG,
+     .line = ALL,
+     .file = L | S | R | M,
+     AT(ipv6_first)},
+    {.key = "nameserver",
+     .letter = 'd',
+     .argument = "ip[:port],...",
+     .help = "name servers",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .line = S | M,
+     .file = S | M,
+     AT(nameservers)},
+    {.key = "dns", .kind = SS_KIND_DNS, .rule = SS_RULE_ANY, .file = LSTR, NO_FIELD},
+
+    /* Sockets. */
+    {.key = "fast_open",
+     .option = "fast-open",
+     .help = "TCP Fast Open",
+     .kind = SS_KIND_FLAG,
+     .rule = SS_RULE_FLAG,
+     .line = ALL,
+     .file = ALL,
+     AT(fast_open)},
+    {.key = "mptcp",
+     .option = "mptcp",
+     .help = "Multipath TCP",
+     .said = "enable multipath TCP (upstream)",
+     .kind = SS_KIND_FLAG,
+     .rule = SS_RULE_FLAG,
+     .line = LSTR,
+     .eat = M,
+     .file = LSTR,
+     AT(mptcp)},
+    {.key = "no_delay",
+     .option = "no-delay",
+     .help = "accepted; small packets never wait",
+     .said = "enable TCP no-delay",
+     .kind = SS_KIND_FLAG,
+     .rule = SS_RULE_FLAG,
+     .line = ALL,
+     .file = ALL,
+     AT(no_delay)},
+    {.key = "reuse_port",
+     .option = "reuse-port",
+     .help = "share the port with other processes",
+     .kind = SS_KIND_FLAG,
+     .rule = SS_RULE_FLAG,
+     .line = ALL,
+     .file = ALL,
+     AT(reuse_port)},
+    {.key = "mtu",
+     .option = "mtu",
+     .argument = "bytes",
+     .help = "largest UDP packet",
+     .said = "set MTU to ",
+     .kind = SS_KIND_LOOSE,
+     .rule = SS_RULE_INTEGER,
+     .line = ALL,
+     .file = ALL,
+     AT(mtu)},
+    {.key = "tcp_incoming_sndbuf",
+     .option = "tcp-incoming-sndbuf",
+     .argument = "bytes",
+     .help = "send buffer of accepted connections",
+     .kind = SS_KIND_LOOSE,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .min = 16382,
+     AT(tcp_incoming_sndbuf)},
+    {.key = "tcp_incoming_rcvbuf",
+     .option = "tcp-incoming-rcvbuf",
+     .argument = "bytes",
+     .help = "receive buffer of accepted connections",
+     .kind = SS_KIND_LOOSE,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .min = 16382,
+     AT(tcp_incoming_rcvbuf)},
+    {.key = "tcp_outgoing_sndbuf",
+     .option = "tcp-outgoing-sndbuf",
+     .argument = "bytes",
+     .help = "send buffer of outgoing connections",
+     .kind = SS_KIND_LOOSE,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .min = 16382,
+     AT(tcp_outgoing_sndbuf)},
+    {.key = "tcp_outgoing_rcvbuf",
+     .option = "tcp-outgoing-rcvbuf",
+     .argument = "bytes",
+     .help = "receive buffer of outgoing connections",
+     .kind = SS_KIND_LOOSE,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .min = 16382,
+     AT(tcp_outgoing_rcvbuf)},
+
+    /* Time and room. */
+    {.key = "timeout",
+     .letter = 't',
+     .argument = "seconds",
+     .help = "bound of connecting and of idle UDP",
+     .kind = SS_KIND_NUMBER,
+     .rule = SS_RULE_TEXT,
+     .line = ALL,
+     .file = ALL,
+     .max = YEAR_S,
+     .fallback = 60,
+     AT(timeout_s)},
+    {.key = "tcp_idle_timeout",
+     .option = "tcp-idle-timeout",
+     .argument = "seconds",
+     .help = "an idle TCP connection ends after this",
+     .kind = SS_KIND_NUMBER,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .ours = true,
+     .min = 1,
+     .max = WEEKS_S,
+     .fallback = DAY_S,
+     AT(tcp_idle_timeout_s)},
+    {.key = "half_open_timeout",
+     .option = "half-open-timeout",
+     .argument = "seconds",
+     .help = "the same, once one side has ended",
+     .kind = SS_KIND_NUMBER,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .ours = true,
+     .min = 1,
+     .max = WEEKS_S,
+     .fallback = 300,
+     AT(half_open_timeout_s)},
+    {.key = "handshake_timeout",
+     .option = "handshake-timeout",
+     .argument = "seconds",
+     .help = "a request must be complete within this",
+     .kind = SS_KIND_NUMBER,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .ours = true,
+     .min = 1,
+     .max = DAY_S,
+     .fallback = 60,
+     AT(handshake_timeout_s)},
+    {.key = "max_connections",
+     .option = "max-connections",
+     .argument = "number",
+     .help = "TCP connections at once",
+     .kind = SS_KIND_NUMBER,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .ours = true,
+     .min = 1,
+     .max = 1u << 20,
+     .fallback = sizeof(void *) > 4 ? 8192 : 1024,
+     AT(max_connections)},
+    {.key = "salt_memory",
+     .option = "salt-memory",
+     .argument = "number",
+     .help = "salts remembered against replay",
+     .kind = SS_KIND_NUMBER,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .ours = true,
+     .min = 1000,
+     .max = 100000000,
+     AT(salt_memory)},
+    {.key = "workers",
+     .option = "workers",
+     .argument = "number",
+     .help = "threads that relay",
+     .kind = SS_KIND_NUMBER,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .ours = true,
+     .min = 1,
+     .max = 64,
+     AT(workers)},
+    {.key = "nofile",
+     .letter = 'n',
+     .argument = "number",
+     .help = "limit of open files",
+     .kind = SS_KIND_LOOSE,
+     .rule = SS_RULE_INTEGER,
+     .line = ALL,
+     .file = ALL,
+     .min = 1024,
+     AT(nofile)},
+
+    /* The process and its log. */
+    {.letter = 'c',
+     .argument = "file",
+     .help = "configuration file, or an ss:// URL",
+     .kind = SS_KIND_CONFIG,
+     .line = ALL,
+     AT(config_path)},
+    {.letter = 'f',
+     .argument = "file",
+     .help = "go to the background; file for the process id",
+     .kind = SS_KIND_TEXT,
+     .line = ALL,
+     AT(pid_file)},
+    {.key = "user",
+     .letter = 'a',
+     .argument = "user",
+     .help = "user to run as",
+     .kind = SS_KIND_TEXT,
+     .rule = SS_RULE_TEXT,
+     .line = ALL,
+     .file = ALL,
+     AT(user)},
+    {.key = "use_syslog", .kind = SS_KIND_FLAG, .rule = SS_RULE_FLAG, .file = ALL, AT(use_syslog)},
+    {.letter = 'v', .help = "log more", .kind = SS_KIND_FLAG, .line = ALL, AT(verbose)},
+    {.key = "log_level",
+     .option = "log-level",
+     .argument = "level",
+     .help = "error, warn, info or debug",
+     .kind = SS_KIND_LEVEL,
+     .rule = SS_RULE_OURS,
+     .line = LSTR,
+     .file = LSTR,
+     .ours = true,
+     .fallback = SS_LOG_INFO,
+     AT(log_level)},
+    {.option = "check-config",
+     .help = "show what the configuration comes to, and end",
+     .kind = SS_KIND_CHECK_CONFIG,
+     .line = LSTR,
+     .ours = true,
+     NO_FIELD},
+    {.option = "print-url",
+     .help = "show the ss:// URL, and end",
+     .kind = SS_KIND_PRINT_URL,
+     .line = LSTR,
+     .ours = true,
+     NO_FIELD},
+    {.option = "help",
+     .letter = 'h',
+     .help = "this text",
+     .kind = SS_KIND_HELP,
+     .line = ALL,
+     NO_FIELD},
+    {.key = "auth",
+     .letter = 'A',
+     .kind = SS_KIND_ONE_TIME,
+     .rule = SS_RULE_ANY,
+     .line = ALL,
+     .file = ALL,
+     NO_FIELD},
+
+    /* Keys of programs that are not of this table's mains, for their types. */
+    {.key = "tcp_tproxy", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_FLAG, .file = R, NO_FIELD},
+    {.key = "workdir", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_TEXT, .file = M, NO_FIELD},
+    {.key = "dscp", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = R, NO_FIELD},
+
+    /* Keys of other programs that read the same files. */
+    {.key = "remarks", .alias = "name", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "id", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "version", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "protocol", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "disabled", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "runtime", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "log", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "udp_max_associations", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "udp_mtu", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "dns_cache_size", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "manager_port", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
+    {.key = "plugin_args", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "plugin_mode", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "udp_timeout", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "ipv6_only", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "keep_alive", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "outbound_fwmark", .kind = SS_KIND_REFUSED, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "outbound_user_cookie",
+     .kind = SS_KIND_REFUSED,
+     .rule = SS_RULE_ANY,
+     .file = ALL,
+     NO_FIELD},
+    {.key = "outbound_udp_allow_fragmentation",
+     .kind = SS_KIND_LABEL,
+     .rule = SS_RULE_ANY,
+     NO_FIELD},
+    {.key = "outbound_proxy", .kind = SS_KIND_REFUSED, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "security", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "balancer", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+    {.key = "online_config", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
+};
+
+const size_t ss_setting_count = sizeof ss_settings / sizeof ss_settings[0];
+_Static_assert(sizeof ss_settings / sizeof ss_settings[0] <= SS_SETTINGS_MAX, "room for all rows");
+_Static_assert(sizeof(struct ss_config) < UINT16_MAX, "offsets fit");
+
+size_t ss_setting_at(size_t offset)
+{
+    size_t row = 0;
+
+    while (row + 1 < ss_setting_count && ss_settings[row].offset != offset)
+        row++;
+    return row;
+}
+
+const struct ss_setting *ss_setting_by_key(const char *key, size_t *row)
+{
+    for (size_t i = 0; i < ss_setting_count; i++) {
+        const struct ss_setting *setting = &ss_settings[i];
+
+        if ((setting->key != NULL && strcmp(setting->key, key) == 0) ||
+            (setting->alias != NULL && strcmp(setting->alias, key) == 0)) {
+            *row = i;
+            return setting;
+        }
+    }
+    return NULL;
+}
+
+#define NEAR_MAX 64
+
+/* Letters of any case, with hyphens and underscores left out, are compared. */
+static size_t fold(char *out, const char *word)
+{
+    size_t len = 0;
+
+    for (; *word != '\0' && len < NEAR_MAX; word++) {
+        if (*word >= 'A' && *word <= 'Z')
+            out[len++] = (char)(*word - 'A' + 'a');
+        else if (*word != '_' && *word != '-')
+            out[len++] = *word;
+    }
+    return len;
+}
+
+/* Edit distance, where two neighbours changed over count as one. */
+static unsigned distance(const char *one, const char *other)
+{
+    char a[NEAR_MAX], b[NEAR_MAX];
+    unsigned rows[3][NEAR_MAX + 1];
+    size_t a_len = fold(a, one), b_len = fold(b, other);
+
+    for (size_t j = 0; j <= b_len; j++)
+        rows[0][j] = (unsigned)j;
+    for (size_t i = 1; i <= a_len; i++) {
+        unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= b_len; j++) {
+            unsigned best = above[j - 1] + (a[i - 1] != b[j - 1]);
+
+            if (above[j] + 1 < best)
+                best = above[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                two_above[j - 2] + 1 < best)
+                best = two_above[j - 2] + 1;
+            row[j] = best;
+        }
+    }
+    return rows[a_len % 3][b_len];
+}
+
+static bool is_near(const char *word, unsigned distance_found)
+{
+    size_t len = strlen(word);
+
+    return len <= NEAR_MAX && distance_found <= 1 + len / 4 && distance_found < len;
+}
+
+const char *ss_setting_nearest(const char *key)
+{
+    const char *nearest = NULL;
+    unsigned least = 0;
+
+    for (size_t i = 0; i < ss_setting_count; i++) {
+        const char *names[2] = {ss_settings[i].key, ss_settings[i].alias};
+
+        for (size_t n = 0; n < 2; n++) {
+            unsigned found;
+
+            if (names[n] == NULL)
+                continue;
+            found = distance(key, names[n]);
+            if (is_near(key, found) && (nearest == NULL || found < least)) {
+                nearest = names[n];
+                least = found;
+            }
+        }
+    }
+    return nearest;
+}
+
+const char *ss_nearest_word(const char *word, const char *const *words)
+{
+    const char *nearest = NULL;
+    unsigned least = 0;
+
+    for (; *words != NULL; words++) {
+        unsigned found = distance(word, *words);
+
+        if (is_near(word, found) && (nearest == NULL || found < least)) {
+            nearest = *words;
+            least = found;
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,278 @@
+/* The order in which a program starts, and how it ends. */
+#include "service/service.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <signal.h>
+#include <uv.h>
+
+#include "base/heap.h"
+#include "base/log.h"
+#include "crypto/random.h"
+#include "resolver/resolver.h"
+#include "service/service_internal.h"
+#include "sys/process.h"
+#include "sys/read_file.h"
+#include "sys/system_log.h"
+
+#define EXIT_FATAL      255
+#define WORKERS_MAX     8
+#define CONNECT_MAX_S   10
+#define SIGNALS_HANDLED 3
+
+struct running {
+    struct ss_service service;
+    struct ss_engine *engine;
+    struct ss_background background;
+    uint32_t descriptors;
+    uv_signal_t signals[SIGNALS_HANDLED];
+    bool signals_open;
+};
+
+/* Library heaps go in before any library allocates. */
+static bool start_libraries(void)
+{
+#ifndef SS_SANITIZED
+    if (uv_replace_allocator(ss_heap_malloc, ss_heap_realloc, ss_heap_calloc, ss_heap_free) != 0)
+        return false;
+#endif
+    return ss_resolver_global_start() == SS_OK && ss_random_start() == SS_OK;
+}
+
+static void log_traffic(const struct ss_engine *engine)
+{
+    struct ss_traffic traffic;
+
+    ss_engine_traffic(engine, &traffic);
+    ss_log_info("traffic: sessions %" PRIu32 " open, %" PRIu64 " total; received %" PRIu64
+                " bytes, sent %" PRIu64 " bytes",
+                ss_engine_sessions(engine), traffic.sessions_opened, traffic.rx_bytes,
+                traffic.tx_bytes);
+}
+
+static void close_signals(struct running *running)
+{
+    for (size_t i = 0; running->signals_open && i < SIGNALS_HANDLED; i++)
+        uv_close((uv_handle_t *)&running->signals[i], NULL);
+    running->signals_open = false;
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct running *running = handle->data;
+
+    if (number == SIGUSR1) {
+        log_traffic(running->engine);
+        return;
+    }
+    close_signals(running);
+    ss_engine_stop(running->engine);
+}
+
+static bool open_signals(struct running *running)
+{
+    static const int numbers[SIGNALS_HANDLED] = {SIGINT, SIGTERM, SIGUSR1};
+
+    for (size_t i = 0; i < SIGNALS_HANDLED; i++) {
+        uv_signal_init(ss_engine_loop(running->engine), &running->signals[i]);
+        running->signals[i].data = running;
+    }
+    running->signals_open = true;
+    for (size_t i = 0; i < SIGNALS_HANDLED; i++) {
+        if (uv_signal_start(&running->signals[i], on_signal, numbers[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool raise_limits(struct running *running)
+{
+    const struct ss_config *config = running->service.config;
+
+    if (config->nofile != 0 && config->verbose)
+        ss_log_info("setting NOFILE to %u", config->nofile);
+    if (ss_process_raise_descriptors(config->nofile, &running->descriptors) != SS_OK)
+        ss_log_error("insufficient permission to change NOFILE, not starting as root?");
+    return true;
+}
+
+static bool make_engine(struct running *running)
+{
+    const struct ss_config *config = running->service.config;
+    uint32_t connect_s = config->timeout_s < CONNECT_MAX_S ? config->timeout_s : CONNECT_MAX_S;
+    const struct ss_engine_options options = {
+        .workers = config->workers,
+        .max_connections = config->max_connections,
+        .descriptors = running->descriptors,
+        .handshake_timeout_ms = config->handshake_timeout_s * 1000,
+        .connect_timeout_ms = connect_s * 1000,
+        .tcp_idle_timeout_ms = config->tcp_idle_timeout_s * 1000u,
+        .half_open_timeout_ms = config->half_open_timeout_s * 1000u,
+        .ipv6_first = config->ipv6_first,
+        .nameservers = config->nameservers,
+        .fast_open = config->fast_open,
+        .mptcp = config->mptcp && config->program != SS_PROGRAM_SERVER,
+        .interface = config->interface,
+        .interface_required = config->program == SS_PROGRAM_SERVER,
+        .bind_ipv4 = config->bind_ipv4,
+        .bind_ipv6 = config->bind_ipv6,
+        .outgoing_sndbuf = (int)config->tcp_outgoing_sndbuf,
+        .outgoing_rcvbuf = (int)config->tcp_outgoing_rcvbuf,
+        .codec_size = running->service.codec_size,
+    };
+    enum ss_status status = ss_engine_new(&running->engine, &options);
+
+    if (status == SS_OK)
+        return true;
+    if (status == SS_ERR_LIMIT)
+        ss_log_error("%u descriptors are too few; raise the limit, see -n", running->descriptors);
+    else
+        ss_log_error("the relay can't be started: %s", ss_status_text(status));
+    return false;
+}
+
+static bool switch_user(const struct ss_config *config)
+{
+    const char *error_text;
+    enum ss_status status;
+
+    if (config->user != NULL) {
+        status = ss_process_switch_user(config->user, &error_text);
+        if (status == SS_ERR_NOT_FOUND)
+            ss_log_error("run_as user '%s' could not be found.", config->user);
+        else if (status != SS_OK)
+            ss_log_error("run_as user '%s': %s", config->user, error_text);
+        if (status != SS_OK) {
+            ss_log_error("failed to switch user");
+            return false;
+        }
+    }
+    if (ss_process_is_root())
+        ss_log_info("running from root user");
+    return true;
+}
+
+/* Everything up to the point where nothing is asked of the system yet; errors are still seen by
+ * who started the program. */
+static bool prepare(struct ss_service *service)
+{
+    const struct ss_config *config = service->config;
+
+    if (!ss_service_supports(config))
+        return false;
+    ss_service_log_options(config);
+    if (!ss_service_make_profiles(service))
+        return false;
+    if (config->nameservers != NULL) {
+        if (!ss_nameservers_valid(config->nameservers)) {
+            ss_log_error("failed to set nameservers");
+            return false;
+        }
+        ss_log_info("using nameserver: %s", config->nameservers);
+    }
+    return true;
+}
+
+/* From the fork on: sockets, user, threads, and then the loop. */
+static int serve(struct running *running)
+{
+    const struct ss_config *config = running->service.config;
+
+    ss_process_ignore_pipes();
+    if (!make_engine(running) || !ss_service_listen(&running->service, running->engine) ||
+        !open_signals(running) || !switch_user(config))
+        return EXIT_FATAL;
+    if (ss_engine_start_workers(running->engine) != SS_OK) {
+        ss_log_error("the worker threads can't be started");
+        return EXIT_FATAL;
+    }
+    ss_background_ready(&running->background);
+    ss_engine_run(running->engine);
+    if (config->verbose && config->program != SS_PROGRAM_TUNNEL)
+        ss_log_info("closed gracefully");
+    return 0;
+}
+
+static int run(const struct ss_config *config, const char *ident)
+{
+    struct running running = {.service.config = config};
+    int exit_code = EXIT_FATAL;
+
+    if (config->use_syslog)
+        ss_syslog_start(ident);
+    if (!prepare(&running.service) || !ss_service_make_plans(&running.service) ||
+        !raise_limits(&running))
+        goto done;
+    if (config->pid_file != NULL) {
+        const char *error_text = "";
+
+        switch (
+            ss_background_enter(&running.background, config->pid_file, &error_text, &exit_code)) {
+        case SS_BACKGROUND_PARENT:
+            goto done;
+        case SS_BACKGROUND_FAILED:
+            ss_log_error("Invalid pid file");
+            ss_log_error("%s: %s", config->pid_file, error_text);
+            goto done;
+        case SS_BACKGROUND_CHILD:
+            ss_syslog_start(ident);
+            break;
+        }
+    }
+    exit_code = serve(&running);
+    if (exit_code == 0)
+        ss_background_leave(&running.background);
+done:
+    close_signals(&running);
+    ss_engine_free(running.engine);
+    ss_service_free_plans(&running.service);
+    ss_service_free_profiles(&running.service);
+    return exit_code;
+}
+
+/* As far as one can get without a socket, so that what passes here starts too. */
+static int check_config(const struct ss_config *config)
+{
+    struct ss_service service = {.config = config};
+    bool good = prepare(&service);
+
+    if (good)
+        ss_config_print(config);
+    ss_service_free_profiles(&service);
+    return good ? 0 : EXIT_FATAL;
+}
+
+int ss_service_main(enum ss_program program, int argc, char **argv)
+{
+    struct ss_config config;
+    int exit_code = EXIT_FATAL;
+
+    if (!start_libraries()) {
+        ss_log_error("the libraries can't be started");
+        return EXIT_FATAL;
+    }
+    if (!ss_config_read(&config, program, argc, argv, ss_file_read, &exit_code))
+        return exit_code;
+    if (config.workers == 0) {
+        config.workers = ss_process_cpu_count();
+        if (config.workers > WORKERS_MAX)
+            config.workers = WORKERS_MAX;
+    }
+    switch (config.task) {
+    case SS_TASK_PRINT_URL:
+        exit_code = ss_config_print_url(&config) ? 0 : EXIT_FATAL;
+        break;
+    case SS_TASK_CHECK_CONFIG:
+        exit_code = check_config(&config);
+        break;
+    case SS_TASK_SERVE:
+        ss_log_set_level((enum ss_log_level)config.log_level);
+        exit_code = run(&config, argv[0]);
+        break;
+    }
+    ss_config_free(&config);
+    ss_resolver_global_end();
+    return exit_code;
+}

@@ -1,0 +1,46 @@
+/* The parts of a service's start; for this folder alone. */
+#ifndef SS_SERVICE_SERVICE_INTERNAL_H
+#define SS_SERVICE_SERVICE_INTERNAL_H
+
+#include "codec/profile.h"
+#include "config/config.h"
+#include "relay/engine.h"
+
+/* One socket to listen on. */
+struct ss_plan {
+    const char *host; /* as it was configured */
+    struct ss_listener_options options;
+};
+
+struct ss_service {
+    const struct ss_config *config;
+
+    struct ss_salt_memory *salts;
+    struct ss_profile **profiles; /* one a server of the configuration */
+    size_t codec_size;
+
+    struct ss_plan *plans;
+    size_t plan_count;
+    struct ss_endpoint *upstreams;
+    size_t upstream_count;
+    struct ss_target *targets; /* ss-tunnel: one a local */
+};
+
+/* Settings that this version knows and does not offer. False after an error line. */
+bool ss_service_supports(const struct ss_config *config);
+
+/* The lines that the classic suite prints before it makes its ciphers. */
+void ss_service_log_options(const struct ss_config *config);
+
+/* Methods and keys of all servers. False after the error lines. */
+bool ss_service_make_profiles(struct ss_service *service);
+void ss_service_free_profiles(struct ss_service *service);
+
+/* Which sockets there will be; looks names up. False after the error lines. */
+bool ss_service_make_plans(struct ss_service *service);
+void ss_service_free_plans(struct ss_service *service);
+
+/* Binds them all, a line each. False after the error lines. */
+bool ss_service_listen(struct ss_service *service, struct ss_engine *engine);
+
+#endif

@@ -1,0 +1,81 @@
+/* What a start says, and refuses, before there is a key or a socket. */
+#include "service/service_internal.h"
+
+#include "base/log.h"
+
+static bool refuse(const char *what)
+{
+    ss_log_error("%s not offered by this version", what);
+    return false;
+}
+
+static bool wants_udp(const struct ss_config *config, bool *udp_only)
+{
+    bool wanted = false;
+
+    *udp_only = false;
+    for (size_t i = 0; config->program == SS_PROGRAM_SERVER && i < config->server_count; i++) {
+        wanted |= config->servers[i].mode != SS_MODE_TCP_ONLY;
+        *udp_only |= config->servers[i].mode == SS_MODE_UDP_ONLY;
+    }
+    for (size_t i = 0; i < config->local_count; i++) {
+        wanted |= config->locals[i].mode != SS_MODE_TCP_ONLY;
+        *udp_only |= config->locals[i].mode == SS_MODE_UDP_ONLY;
+    }
+    return wanted;
+}
+
+bool ss_service_supports(const struct ss_config *config)
+{
+    bool udp_only;
+
+    for (size_t i = 0; i < config->server_count; i++)
+        if (config->servers[i].plugin != NULL)
+            return refuse("plugin: plugins are");
+    for (size_t i = 0; i < config->local_count; i++)
+        if (config->locals[i].user_count != 0)
+            return refuse("socks5_auth: users of SOCKS5 clients are");
+    if (config->acl != NULL)
+        return refuse("acl: access control lists are");
+    if (config->manager_address != NULL)
+        return refuse("manager_address: reports to a manager are");
+    if (wants_udp(config, &udp_only)) {
+        if (udp_only)
+            return refuse("-U, udp_only: relaying UDP is");
+        ss_log_warn("UDP is not relayed by this version; TCP is");
+    }
+    return true;
+}
+
+static void log_source(const char *family, const struct ss_ip *ip)
+{
+    char text[SS_IP_TEXT_MAX];
+
+    if (ip->family != SS_FAMILY_NONE)
+        ss_log_info("binding to outbound %s addr: %s", family, ss_ip_format(ip, text));
+}
+
+static void log_buffer(const char *direction, const char *kind, uint32_t size)
+{
+    if (size != 0)
+        ss_log_info("set TCP %s connection %s buffer size to %u", direction, kind, size);
+}
+
+void ss_service_log_options(const struct ss_config *config)
+{
+    if (config->program == SS_PROGRAM_SERVER) {
+        log_source("IPv4", &config->bind_ipv4);
+        log_source("IPv6", &config->bind_ipv6);
+    }
+    if (config->ipv6_first)
+        ss_log_info("resolving hostname to IPv6 address first");
+    if (config->fast_open)
+        ss_log_info("using tcp fast open");
+    /* ss-tunnel has always said it for the option alone, where that was met. */
+    if (config->no_delay && config->program != SS_PROGRAM_TUNNEL)
+        ss_log_info("enable TCP no-delay");
+    log_buffer("incoming", "send", config->tcp_incoming_sndbuf);
+    log_buffer("incoming", "receive", config->tcp_incoming_rcvbuf);
+    log_buffer("outgoing", "send", config->tcp_outgoing_sndbuf);
+    log_buffer("outgoing", "receive", config->tcp_outgoing_rcvbuf);
+}

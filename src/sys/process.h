@@ -1,0 +1,58 @@
+/* The process itself: its limits, its user, and its way to the background. */
+#ifndef SS_SYS_PROCESS_H
+#define SS_SYS_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* CPUs that the process may run on, at least 1. */
+unsigned ss_process_cpu_count(void);
+
+/*
+ * Raises the limit of descriptors: to the hard one, or both to `wanted` unless that is 0. *limit is
+ * what then holds, whatever became of it. SS_ERR_PERMISSION when `wanted` could not be had.
+ */
+SS_CHECKED enum ss_status ss_process_raise_descriptors(uint32_t wanted, uint32_t *limit);
+
+/*
+ * Becomes another user, by name or number, with its groups. SS_ERR_NOT_FOUND when there is none;
+ * SS_ERR_PERMISSION, SS_ERR_IO with *error_text.
+ */
+SS_CHECKED enum ss_status ss_process_switch_user(const char *user, const char **error_text);
+
+bool ss_process_is_root(void);
+
+/* From here on a write to a closed connection is an error, not a signal. */
+void ss_process_ignore_pipes(void);
+
+/* A process in the background, or none. */
+struct ss_background {
+    char *pid_path; /* absolute; NULL: not in the background */
+    int pid_fd;     /* locked as long as the process lives */
+    int ready_fd;   /* the parent waits at its other end */
+};
+
+enum ss_background_side {
+    SS_BACKGROUND_FAILED, /* before the fork; *error_text tells */
+    SS_BACKGROUND_PARENT, /* the child has begun, or has ended: *exit_code */
+    SS_BACKGROUND_CHILD
+};
+
+/*
+ * Forks. The file for the process id is opened first, and locked: a stale one is replaced, one of a
+ * process that lives is not. The parent writes the child's id to it and comes back when the child
+ * has said that it serves, or has ended. The child leads a session of its own, in the root
+ * directory, with its streams at /dev/null.
+ */
+enum ss_background_side ss_background_enter(struct ss_background *background, const char *pid_path,
+                                            const char **error_text, int *exit_code);
+
+/* In the child: lets the parent go with 0. Fine when there is none. */
+void ss_background_ready(struct ss_background *background);
+
+/* At an orderly end: the file goes, or, where that is no longer allowed, is left empty. */
+void ss_background_leave(struct ss_background *background);
+
+#endif

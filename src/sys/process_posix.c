@@ -1,0 +1,102 @@
+/* Limits and the user of a process. */
+#include "sys/process.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+unsigned ss_process_cpu_count(void)
+{
+    long online;
+#ifdef CPU_COUNT
+    cpu_set_t allowed;
+
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0)
+        return (unsigned)CPU_COUNT(&allowed);
+#endif
+    online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (unsigned)online : 1;
+}
+
+static uint32_t clip(rlim_t limit)
+{
+    return limit == RLIM_INFINITY || limit > INT32_MAX ? INT32_MAX : (uint32_t)limit;
+}
+
+enum ss_status ss_process_raise_descriptors(uint32_t wanted, uint32_t *limit)
+{
+    struct rlimit now, next;
+    enum ss_status status = SS_OK;
+
+    *limit = 1024;
+    if (getrlimit(RLIMIT_NOFILE, &now) != 0)
+        return SS_ERR_IO;
+    next = now;
+    next.rlim_cur = now.rlim_max;
+    if (wanted != 0)
+        next.rlim_cur = next.rlim_max = wanted;
+
+    if (setrlimit(RLIMIT_NOFILE, &next) == 0)
+        now = next;
+    else if (wanted != 0)
+        status = SS_ERR_PERMISSION;
+    *limit = clip(now.rlim_cur);
+    return status;
+}
+
+/* A user by name, or by the number of one that exists. */
+static const struct passwd *find_user(const char *user)
+{
+    const struct passwd *found = getpwnam(user);
+    char *end;
+    unsigned long number;
+
+    if (found != NULL || user[0] < '0' || user[0] > '9')
+        return found;
+    errno = 0;
+    number = strtoul(user, &end, 10);
+    if (errno != 0 || *end != '\0' || number > UINT32_MAX)
+        return NULL;
+    return getpwuid((uid_t)number);
+}
+
+enum ss_status ss_process_switch_user(const char *user, const char **error_text)
+{
+    const struct passwd *found = find_user(user);
+
+    *error_text = NULL;
+    if (found == NULL)
+        return SS_ERR_NOT_FOUND;
+    /* The groups go first: afterwards there is no right to change them. */
+    if (setgid(found->pw_gid) != 0 || initgroups(found->pw_name, found->pw_gid) != 0 ||
+        setuid(found->pw_uid) != 0) {
+        *error_text = strerror(errno);
+        return errno == EPERM ? SS_ERR_PERMISSION : SS_ERR_IO;
+    }
+    /* Were there a way back, the switch would have been for nothing. */
+    if (found->pw_uid != 0 && setuid(0) == 0) {
+        *error_text = "the old user could be taken back";
+        return SS_ERR_IO;
+    }
+    return SS_OK;
+}
+
+bool ss_process_is_root(void)
+{
+    return geteuid() == 0;
+}
+
+void ss_process_ignore_pipes(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+}

@@ -1,0 +1,119 @@
+/* Reading whole files. */
+#include "sys/read_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_SIZE ((size_t)64 << 10) /* where the size is not known beforehand */
+
+static enum ss_status status_of(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return SS_ERR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+        return SS_ERR_PERMISSION;
+    case ENOMEM:
+        return SS_ERR_MEMORY;
+    default:
+        return SS_ERR_IO;
+    }
+}
+
+/* What is read may hold passwords, so buffers that are left are cleared first. */
+static void clear_and_free(char *buffer, size_t size)
+{
+    volatile char *p = buffer;
+
+    while (size-- > 0)
+        *p++ = 0;
+    free(buffer);
+}
+
+/* A larger buffer with what is in the old one. */
+static char *grow(char *buffer, size_t used, size_t size)
+{
+    char *larger = malloc(size);
+
+    if (larger != NULL) {
+        memcpy(larger, buffer, used);
+        clear_and_free(buffer, used);
+    }
+    return larger;
+}
+
+/* Room for one byte more than the limit tells a file that is too long from one that just fits. */
+static enum ss_status read_all(int fd, char **buffer, size_t *used, size_t size, size_t limit)
+{
+    while (true) {
+        ssize_t got;
+
+        if (*used == size - 1) {
+            char *larger;
+
+            if (size > limit)
+                return SS_ERR_LIMIT;
+            size = size > limit / 2 ? limit + 2 : size * 2;
+            larger = grow(*buffer, *used, size);
+            if (larger == NULL)
+                return SS_ERR_MEMORY;
+            *buffer = larger;
+        }
+        got = read(fd, *buffer + *used, size - 1 - *used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return status_of(errno);
+        if (got == 0)
+            return *used > limit ? SS_ERR_LIMIT : SS_OK;
+        *used += (size_t)got;
+    }
+}
+
+enum ss_status ss_file_read(char **text, size_t *len, const char *path, size_t limit)
+{
+    struct stat about;
+    enum ss_status status;
+    char *buffer = NULL;
+    size_t used = 0, size = FIRST_SIZE;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    *text = NULL;
+    *len = 0;
+    if (fd < 0)
+        return status_of(errno);
+    status = SS_ERR_LIMIT;
+    if (fstat(fd, &about) != 0 || S_ISDIR(about.st_mode))
+        goto done;
+    if (S_ISREG(about.st_mode)) {
+        if (about.st_size < 0 || (uintmax_t)about.st_size > limit)
+            goto done;
+        size = (size_t)about.st_size + 2;
+    }
+    status = SS_ERR_MEMORY;
+    buffer = malloc(size);
+    if (buffer == NULL)
+        goto done;
+    status = read_all(fd, &buffer, &used, size, limit);
+    if (status != SS_OK)
+        goto done;
+
+    buffer[used] = '\0';
+    *text = buffer;
+    *len = used;
+    buffer = NULL;
+done:
+    if (buffer != NULL)
+        clear_and_free(buffer, used);
+    close(fd);
+    return status;
+}
