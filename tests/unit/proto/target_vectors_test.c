@@ -42,7 +42,8 @@ static void each_valid_target_is_written_and_read_as_recorded(void **state)
         assert_int_equal(target.atyp, vector_number(entry, "atyp"));
         assert_int_equal(target.port, port);
         assert_int_equal(ss_target_from_host(&from_host, host, port), SS_OK);
-        assert_memory_equal(&from_host, &target, sizeof target);
+        assert_int_equal(from_host.atyp, target.atyp);
+        assert_string_equal(from_host.name, target.name);
         assert_int_equal(ss_target_write(&out, &from_host), SS_OK);
         assert_int_equal(sizeof written - out.len, len);
         assert_memory_equal(written, wire, len);
