@@ -10,9 +10,10 @@
 static void on_closed(uv_handle_t *handle)
 {
     struct ss_conn *conn = handle->data;
+    struct ss_worker *worker = conn->worker;
 
-    ss_pool_release(conn->worker->conns, conn);
-    ss_session_release_closed(conn->worker);
+    ss_pool_release(worker->conns, conn);
+    ss_session_release_closed(worker);
 }
 
 struct ss_conn *ss_conn_open(struct ss_worker *worker, struct ss_session *session, int fd)

@@ -49,9 +49,10 @@ static bool through_upstream(const struct ss_dial *dial)
 static void unreachable(struct ss_dial *dial)
 {
     struct ss_session *session = dial->session;
+    enum ss_status why = dial->last;
 
     release(dial, session->worker);
-    ss_session_unreachable(session, dial->last);
+    ss_session_unreachable(session, why);
 }
 
 static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *addresses,

@@ -1,0 +1,258 @@
+/* Engines, targets and sockets for the integration tests. */
+#include "rig.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "codec/codec.h"
+
+#define LIMIT_S 20
+
+struct rig_options rig_defaults(void)
+{
+    return (struct rig_options){
+        .engine = {.workers = 1,
+                   .max_connections = 1024,
+                   .descriptors = 4096,
+                   .handshake_timeout_ms = 60000,
+                   .connect_timeout_ms = 10000,
+                   .tcp_idle_timeout_ms = 86400000,
+                   .half_open_timeout_ms = 300000},
+        .method = RIG_METHOD_DEFAULT,
+        .password = "rig",
+    };
+}
+
+static void on_stop(uv_async_t *async)
+{
+    struct rig_engine *rig = async->data;
+
+    uv_close((uv_handle_t *)async, NULL);
+    ss_engine_stop(rig->engine);
+}
+
+static void *run(void *argument)
+{
+    struct rig_engine *rig = argument;
+
+    ss_engine_run(rig->engine);
+    return NULL;
+}
+
+static void start(struct rig_engine *rig, const struct rig_options *options,
+                  struct ss_listener_options *listener)
+{
+    struct ss_engine_options engine = options->engine;
+    struct ss_profile_options profile = {
+        .method = ss_method_find(options->method),
+        .password = {.ptr = (const uint8_t *)options->password, .len = strlen(options->password)}};
+
+    rig->salts = ss_salt_memory_new(10000);
+    assert_non_null(rig->salts);
+    profile.salts = rig->salts;
+    assert_int_equal(ss_profile_new(&rig->profile, &profile), SS_OK);
+    engine.codec_size = ss_codec_size(rig->profile);
+    assert_int_equal(ss_engine_new(&rig->engine, &engine), SS_OK);
+    listener->profile = rig->profile;
+    listener->backlog = 128;
+    listener->address = (struct ss_addr){.ip = {.family = SS_FAMILY_IPV4, .bytes = {127, 0, 0, 1}}};
+    assert_int_equal(ss_engine_listen(rig->engine, listener, &rig->listener, NULL), SS_OK);
+    rig->port = ss_listener_address(rig->listener).port;
+    assert_int_equal(uv_async_init(ss_engine_loop(rig->engine), &rig->stop, on_stop), 0);
+    rig->stop.data = rig;
+    assert_int_equal(ss_engine_start_workers(rig->engine), SS_OK);
+    assert_int_equal(pthread_create(&rig->thread, NULL, run, rig), 0);
+}
+
+void rig_server_start(struct rig_engine *rig, const struct rig_options *options)
+{
+    struct ss_listener_options listener = {.ingress = SS_INGRESS_SHADOWSOCKS,
+                                           .egress = SS_EGRESS_DIRECT};
+
+    start(rig, options, &listener);
+}
+
+static void set_upstream(struct rig_engine *rig, struct ss_listener_options *listener,
+                         uint16_t port)
+{
+    rig->upstream = (struct ss_endpoint){.host = "127.0.0.1", .port = port};
+    listener->egress = SS_EGRESS_UPSTREAM;
+    listener->upstreams = &rig->upstream;
+    listener->upstream_count = 1;
+}
+
+void rig_local_start(struct rig_engine *rig, const struct rig_options *options,
+                     uint16_t server_port)
+{
+    struct ss_listener_options listener = {.ingress = SS_INGRESS_SOCKS5};
+
+    set_upstream(rig, &listener, server_port);
+    start(rig, options, &listener);
+}
+
+void rig_tunnel_start(struct rig_engine *rig, const struct rig_options *options,
+                      uint16_t server_port, uint16_t target_port)
+{
+    struct ss_listener_options listener = {.ingress = SS_INGRESS_FIXED};
+
+    assert_int_equal(ss_target_from_host(&rig->target, "127.0.0.1", target_port), SS_OK);
+    listener.fixed_target = &rig->target;
+    set_upstream(rig, &listener, server_port);
+    start(rig, options, &listener);
+}
+
+void rig_stop(struct rig_engine *rig)
+{
+    struct ss_traffic traffic;
+
+    uv_async_send(&rig->stop);
+    assert_int_equal(pthread_join(rig->thread, NULL), 0);
+    ss_engine_traffic(rig->engine, &traffic);
+    assert_int_equal(traffic.sessions_opened, traffic.sessions_closed);
+    assert_int_equal(ss_engine_sessions(rig->engine), 0);
+    ss_engine_free(rig->engine);
+    ss_profile_free(rig->profile);
+    ss_salt_memory_free(rig->salts);
+}
+
+static void *serve(void *argument)
+{
+    struct rig_target *target = argument;
+    int fd;
+
+    while ((fd = accept(target->listening, NULL, NULL)) >= 0) {
+        target->serve(fd);
+        close(fd);
+    }
+    return NULL;
+}
+
+static int bind_loopback(uint16_t *port)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof addr;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    *port = ntohs(addr.sin_port);
+    return fd;
+}
+
+void rig_target_start(struct rig_target *target, rig_serve_fn *serve_fn)
+{
+    target->serve = serve_fn;
+    target->listening = bind_loopback(&target->port);
+    assert_int_equal(listen(target->listening, 128), 0);
+    assert_int_equal(pthread_create(&target->thread, NULL, serve, target), 0);
+}
+
+void rig_target_stop(struct rig_target *target)
+{
+    shutdown(target->listening, SHUT_RDWR);
+    pthread_join(target->thread, NULL);
+    close(target->listening);
+}
+
+void rig_serve_echo(int fd)
+{
+    char bytes[65536];
+    ssize_t got;
+
+    while ((got = recv(fd, bytes, sizeof bytes, 0)) > 0) {
+        for (ssize_t sent = 0; sent < got;) {
+            ssize_t part = send(fd, bytes + sent, (size_t)(got - sent), MSG_NOSIGNAL);
+
+            if (part < 0)
+                return;
+            sent += part;
+        }
+    }
+}
+
+int rig_connect(uint16_t port)
+{
+    struct sockaddr_in addr = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct timeval limit = {.tv_sec = LIMIT_S};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    return fd;
+}
+
+void rig_send(int fd, const void *bytes, size_t len)
+{
+    const char *next = bytes;
+
+    while (len != 0) {
+        ssize_t sent = send(fd, next, len, MSG_NOSIGNAL);
+
+        assert_true(sent > 0);
+        next += sent;
+        len -= (size_t)sent;
+    }
+}
+
+void rig_receive(int fd, void *bytes, size_t len)
+{
+    char *next = bytes;
+
+    while (len != 0) {
+        ssize_t got = recv(fd, next, len, 0);
+
+        assert_true(got > 0);
+        next += got;
+        len -= (size_t)got;
+    }
+}
+
+int rig_receive_end(int fd)
+{
+    char byte;
+    ssize_t got = recv(fd, &byte, 1, 0);
+
+    assert_true(got <= 0);
+    if (got < 0)
+        assert_int_equal(errno, ECONNRESET);
+    return (int)got;
+}
+
+bool rig_is_silent(int fd, int for_ms)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN | POLLRDHUP};
+
+    return poll(&wait, 1, for_ms) == 0;
+}
+
+int rig_socks_connect(uint16_t local_port, uint16_t target_port)
+{
+    const uint8_t request[] = {
+        5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, (uint8_t)(target_port >> 8), (uint8_t)target_port};
+    const uint8_t expected[] = {5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0};
+    uint8_t reply[sizeof expected];
+    int fd = rig_connect(local_port);
+
+    rig_send(fd, request, sizeof request);
+    rig_receive(fd, reply, sizeof reply);
+    assert_memory_equal(reply, expected, sizeof expected);
+    return fd;
+}
+
+void rig_pause(void)
+{
+    usleep(2000);
+}

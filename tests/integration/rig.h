@@ -1,0 +1,81 @@
+/*
+ * What the integration tests stand on: an engine in a thread of its own, targets in threads, and
+ * blocking sockets with time limits for the test itself. Every call fails the test on an error.
+ */
+#ifndef SS_TESTS_INTEGRATION_RIG_H
+#define SS_TESTS_INTEGRATION_RIG_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "relay/engine.h"
+
+#define RIG_METHOD_DEFAULT "aes-256-gcm"
+
+/* Engines are made with these options; tests change what they are about. */
+struct rig_options {
+    struct ss_engine_options engine;
+    const char *method;
+    const char *password;
+};
+struct rig_options rig_defaults(void);
+
+/* An engine with one listener on a free port of 127.0.0.1, running in a thread. */
+struct rig_engine {
+    struct ss_engine *engine;
+    struct ss_listener *listener;
+    struct ss_profile *profile;
+    struct ss_salt_memory *salts;
+    struct ss_endpoint upstream;
+    struct ss_target target;
+    pthread_t thread;
+    uv_async_t stop;
+    uint16_t port;
+};
+void rig_server_start(struct rig_engine *rig, const struct rig_options *options);
+void rig_local_start(struct rig_engine *rig, const struct rig_options *options,
+                     uint16_t server_port);
+void rig_tunnel_start(struct rig_engine *rig, const struct rig_options *options,
+                      uint16_t server_port, uint16_t target_port);
+/* Stops, joins and frees; checks that as many sessions were closed as opened. */
+void rig_stop(struct rig_engine *rig);
+
+/* A target: one thread, one connection after the other, each given to `serve`. */
+typedef void rig_serve_fn(int fd);
+struct rig_target {
+    pthread_t thread;
+    rig_serve_fn *serve;
+    int listening;
+    uint16_t port;
+};
+void rig_target_start(struct rig_target *target, rig_serve_fn *serve);
+void rig_target_stop(struct rig_target *target);
+/* Sends back what comes until FIN, then FIN. */
+void rig_serve_echo(int fd);
+
+/* Blocking sockets; each waits 20 s at most. */
+int rig_connect(uint16_t port);
+void rig_send(int fd, const void *bytes, size_t len);
+/* Reads exactly `len` bytes. */
+void rig_receive(int fd, void *bytes, size_t len);
+/* 0 at FIN, -1 at RST; fails when bytes come. */
+int rig_receive_end(int fd);
+/* Whether nothing comes, no end either, for this long. */
+bool rig_is_silent(int fd, int for_ms);
+/* SOCKS5 handshake and request for 127.0.0.1:port; leaves the connection ready for payload. */
+int rig_socks_connect(uint16_t local_port, uint16_t target_port);
+
+/* Waits until the condition holds, 20 s at most; fails otherwise. */
+#define rig_wait_until(condition)                                    \
+    do {                                                             \
+        uint64_t rig_deadline = uv_hrtime() + UINT64_C(20000000000); \
+        while (!(condition)) {                                       \
+            assert_true(uv_hrtime() < rig_deadline);                 \
+            rig_pause();                                             \
+        }                                                            \
+    } while (0)
+void rig_pause(void);
+
+#endif
