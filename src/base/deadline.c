@@ -1,7 +1,6 @@
 /* Rings of entries in the order in which they expire. */
 #include "base/deadline.h"
 
-#include <assert.h>
 #include <stddef.h>
 
 /* A time that lies beyond the clock's range never comes. */
@@ -28,10 +27,9 @@ void ss_deadline_queue_init(struct ss_deadline_queue *queue, uint64_t duration_m
 
 void ss_deadline_start(struct ss_deadline_queue *queue, struct ss_deadline *entry, uint64_t now_ms)
 {
-    ss_deadline_stop(entry);
-    entry->due_ms = due_after(now_ms, queue->duration_ms);
-    assert(queue->head.prev == &queue->head || queue->head.prev->due_ms <= entry->due_ms);
-    link_after(queue->head.prev, entry);
+    /* Nearly always the tail is the place. Not so where an entry came from a thread whose clock
+     * was read a moment later. */
+    ss_deadline_start_since(queue, entry, now_ms);
 }
 
 void ss_deadline_start_since(struct ss_deadline_queue *queue, struct ss_deadline *entry,

@@ -1,7 +1,8 @@
 /*
  * Queues of entries that all wait equally long, so that the next to expire is at the head and
  * starting, touching and stopping an entry take constant time. Time is passed in: milliseconds of
- * any clock that does not go back. Nothing here allocates.
+ * any clock that does not go back; that of another thread may be a little off. Nothing here
+ * allocates.
  */
 #ifndef SS_BASE_DEADLINE_H
 #define SS_BASE_DEADLINE_H

@@ -107,6 +107,21 @@ static void an_entry_that_began_earlier_is_put_in_order(void **state)
     }
 }
 
+static void a_clock_that_lags_a_little_keeps_the_order(void **state)
+{
+    struct ss_deadline_queue queue;
+    struct ss_deadline ahead = {0}, behind = {0};
+
+    (void)state;
+    ss_deadline_queue_init(&queue, 100);
+    ss_deadline_start_since(&queue, &ahead, 52); /* as another thread's clock said */
+    ss_deadline_start(&queue, &behind, 50);
+    assert_ptr_equal(ss_deadline_first(&queue), &behind);
+    assert_ptr_equal(ss_deadline_pop(&queue, 150), &behind);
+    assert_null(ss_deadline_pop(&queue, 151));
+    assert_ptr_equal(ss_deadline_pop(&queue, 152), &ahead);
+}
+
 static void a_duration_beyond_the_clock_never_ends(void **state)
 {
     struct ss_deadline_queue queue;
@@ -144,6 +159,7 @@ int deadline_tests(void)
         cmocka_unit_test(starting_in_another_queue_leaves_the_first),
         cmocka_unit_test(a_stopped_entry_never_comes),
         cmocka_unit_test(an_entry_that_began_earlier_is_put_in_order),
+        cmocka_unit_test(a_clock_that_lags_a_little_keeps_the_order),
         cmocka_unit_test(a_duration_beyond_the_clock_never_ends),
         cmocka_unit_test(an_entry_may_be_started_again_from_its_own_end),
     };
