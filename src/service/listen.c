@@ -86,18 +86,6 @@ static bool gather_upstreams(struct ss_service *service)
     return true;
 }
 
-/* As the classic suite chooses: IPv4 unless every server has an IPv6 address and no other. */
-static const char *default_address(const struct ss_service *service)
-{
-    for (size_t i = 0; i < service->upstream_count; i++) {
-        struct ss_ip ip;
-
-        if (ss_ip_parse(&ip, service->upstreams[i].host) != SS_OK || ip.family != SS_FAMILY_IPV6)
-            return "127.0.0.1";
-    }
-    return "::1";
-}
-
 static bool plan_client(struct ss_service *service)
 {
     const struct ss_config *config = service->config;
@@ -110,7 +98,7 @@ static bool plan_client(struct ss_service *service)
         struct ss_plan *plan = add_plan(service);
         const char *error_text;
 
-        plan->host = local->address != NULL ? local->address : default_address(service);
+        plan->host = local->address; /* none: chosen when it is time to listen */
         plan->options.address.port = local->port;
         plan->options.ingress = SS_INGRESS_SOCKS5;
         plan->options.egress = SS_EGRESS_UPSTREAM;
@@ -129,7 +117,8 @@ static bool plan_client(struct ss_service *service)
                 return false;
             }
         }
-        if (ss_names_first(&plan->options.address.ip, plan->host, &error_text) != SS_OK) {
+        if (plan->host != NULL &&
+            ss_names_first(&plan->options.address.ip, plan->host, &error_text) != SS_OK) {
             ss_log_info("getaddrinfo: %s", error_text);
             ss_log_error("bind() error");
             ss_log_error("the address to listen on, %s, is not known", plan->host);
@@ -159,7 +148,6 @@ bool ss_service_make_plans(struct ss_service *service)
 {
     const struct ss_config *config = service->config;
     size_t most = config->local_count;
-    bool planned;
 
     for (size_t i = 0; i < config->server_count; i++)
         most += config->servers[i].address_count;
@@ -168,9 +156,30 @@ bool ss_service_make_plans(struct ss_service *service)
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
         return false;
     }
-    planned = config->program == SS_PROGRAM_SERVER ? plan_server(service) : plan_client(service);
-    choose_families(service);
-    return planned;
+    return config->program == SS_PROGRAM_SERVER ? plan_server(service) : plan_client(service);
+}
+
+/* Clients without an address listen on the loopback address of IPv4, unless every server has IPv6
+ * addresses alone. */
+static void choose_defaults(struct ss_service *service)
+{
+    const char *host = NULL;
+
+    for (size_t i = 0; i < service->plan_count; i++) {
+        struct ss_plan *plan = &service->plans[i];
+        const char *ignored;
+
+        if (plan->host != NULL)
+            continue;
+        if (host == NULL)
+            host = ss_service_only_ipv6(service->upstreams, service->upstream_count,
+                                        service->config->nameservers)
+                       ? "::1"
+                       : "127.0.0.1";
+        plan->host = host;
+        if (ss_names_first(&plan->options.address.ip, host, &ignored) != SS_OK)
+            plan->options.address.ip.family = SS_FAMILY_NONE;
+    }
 }
 
 void ss_service_free_plans(struct ss_service *service)
@@ -202,6 +211,8 @@ bool ss_service_listen(struct ss_service *service, struct ss_engine *engine)
 {
     enum ss_program program = service->config->program;
 
+    choose_defaults(service);
+    choose_families(service);
     for (size_t i = 0; i < service->plan_count; i++) {
         const char *error_text = NULL;
         struct ss_listener *listener;

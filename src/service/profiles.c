@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/log.h"
 #include "codec/codec.h"
+#include "crypto/kdf.h"
 #include "crypto/random.h"
 #include "crypto/secret.h"
 
@@ -102,8 +103,9 @@ static struct ss_profile *make_profile(struct ss_service *service,
             goto done;
         }
     } else {
-        options.password.ptr = (const uint8_t *)server->password;
-        options.password.len = strlen(server->password);
+        /* An empty password is one too; it is a key like that of any other. */
+        ss_kdf_password(key, method->key_len, server->password, strlen(server->password));
+        options.key = (struct ss_view){key, method->key_len};
     }
     status = ss_profile_new(&profile, &options);
     if (status != SS_OK) {
@@ -115,13 +117,30 @@ done:
     return profile;
 }
 
-/* The line comes once a method, however many ports have it. */
+/* The lines come once a method, however many ports have it. */
 static bool was_said(const struct ss_config *config, size_t index)
 {
     for (size_t i = 0; i < index; i++)
         if (strcmp(config->servers[i].method, config->servers[index].method) == 0)
             return true;
     return false;
+}
+
+static void log_method(const struct ss_config *config, size_t index)
+{
+    const struct ss_method *method = ss_method_find(config->servers[index].method);
+
+    if (index != 0 && was_said(config, index))
+        return;
+    ss_log_info("initializing ciphers... %s", config->servers[index].method);
+    if (method != NULL && method->family == SS_METHODS_STREAM)
+        warn_of_streams();
+}
+
+void ss_service_log_methods(const struct ss_config *config)
+{
+    for (size_t i = 0; i < config->server_count; i++)
+        log_method(config, i);
 }
 
 bool ss_service_make_profiles(struct ss_service *service)
@@ -137,28 +156,29 @@ bool ss_service_make_profiles(struct ss_service *service)
     for (size_t i = 0; i < config->server_count; i++) {
         const struct ss_config_server *server = &config->servers[i];
         const struct ss_method *method = ss_method_find(server->method);
-        bool said = i != 0 && was_said(config, i);
         size_t size;
 
-        if (!said)
-            ss_log_info("initializing ciphers... %s", server->method);
+        log_method(config, i);
         if (method == NULL) {
             log_unknown_method(server->method);
             return false;
         }
-        if (!said && method->family == SS_METHODS_STREAM)
-            warn_of_streams();
         service->profiles[i] = make_profile(service, server, method);
         if (service->profiles[i] == NULL)
             return false;
-        if (!said)
-            ss_log_debug("%s is done by %s", method->name,
-                         ss_profile_aead(service->profiles[i])->provider_name);
         size = ss_codec_size(service->profiles[i]);
         if (size > service->codec_size)
             service->codec_size = size;
     }
     return true;
+}
+
+void ss_service_log_providers(const struct ss_service *service)
+{
+    for (size_t i = 0; i < service->config->server_count; i++)
+        if (i == 0 || !was_said(service->config, i))
+            ss_log_debug("%s is done by %s", service->config->servers[i].method,
+                         ss_profile_aead(service->profiles[i])->provider_name);
 }
 
 void ss_service_free_profiles(struct ss_service *service)

@@ -87,7 +87,7 @@ static bool open_signals(struct running *running)
     return true;
 }
 
-static bool raise_limits(struct running *running)
+static void raise_limits(struct running *running)
 {
     const struct ss_config *config = running->service.config;
 
@@ -95,7 +95,6 @@ static bool raise_limits(struct running *running)
         ss_log_info("setting NOFILE to %u", config->nofile);
     if (ss_process_raise_descriptors(config->nofile, &running->descriptors) != SS_OK)
         ss_log_error("insufficient permission to change NOFILE, not starting as root?");
-    return true;
 }
 
 static bool make_engine(struct running *running)
@@ -154,8 +153,10 @@ static bool switch_user(const struct ss_config *config)
     return true;
 }
 
-/* Everything up to the point where nothing is asked of the system yet; errors are still seen by
- * who started the program. */
+/*
+ * Everything that needs nothing of the system, so that errors are still seen by who started the
+ * program.
+ */
 static bool prepare(struct ss_service *service)
 {
     const struct ss_config *config = service->config;
@@ -165,14 +166,23 @@ static bool prepare(struct ss_service *service)
     ss_service_log_options(config);
     if (!ss_service_make_profiles(service))
         return false;
-    if (config->nameservers != NULL) {
-        if (!ss_nameservers_valid(config->nameservers)) {
-            ss_log_error("failed to set nameservers");
-            return false;
-        }
-        ss_log_info("using nameserver: %s", config->nameservers);
+    if (config->nameservers != NULL && !ss_nameservers_valid(config->nameservers)) {
+        ss_log_error("failed to set nameservers");
+        return false;
     }
     return true;
+}
+
+/* A program that goes to the background says its lines there, as people find them in its log. */
+static bool prepare_quietly(struct ss_service *service)
+{
+    enum ss_log_level level = ss_log_get_level();
+    bool good;
+
+    ss_log_set_level(level < SS_LOG_WARN ? level : SS_LOG_WARN);
+    good = prepare(service);
+    ss_log_set_level(level);
+    return good;
 }
 
 /* From the fork on: sockets, user, threads, and then the loop. */
@@ -181,6 +191,9 @@ static int serve(struct running *running)
     const struct ss_config *config = running->service.config;
 
     ss_process_ignore_pipes();
+    if (config->nameservers != NULL)
+        ss_log_info("using nameserver: %s", config->nameservers);
+    ss_service_log_providers(&running->service);
     if (!make_engine(running) || !ss_service_listen(&running->service, running->engine) ||
         !open_signals(running) || !switch_user(config))
         return EXIT_FATAL;
@@ -199,13 +212,15 @@ static int run(const struct ss_config *config, const char *ident)
 {
     struct running running = {.service.config = config};
     int exit_code = EXIT_FATAL;
+    bool background = config->pid_file != NULL;
 
     if (config->use_syslog)
         ss_syslog_start(ident);
-    if (!prepare(&running.service) || !ss_service_make_plans(&running.service) ||
-        !raise_limits(&running))
+    if (!(background ? prepare_quietly : prepare)(&running.service) ||
+        !ss_service_make_plans(&running.service))
         goto done;
-    if (config->pid_file != NULL) {
+    raise_limits(&running);
+    if (background) {
         const char *error_text = "";
 
         switch (
@@ -218,6 +233,8 @@ static int run(const struct ss_config *config, const char *ident)
             goto done;
         case SS_BACKGROUND_CHILD:
             ss_syslog_start(ident);
+            ss_service_log_options(config);
+            ss_service_log_methods(config);
             break;
         }
     }

@@ -29,16 +29,24 @@ struct ss_service {
 /* Settings that this version knows and does not offer. False after an error line. */
 bool ss_service_supports(const struct ss_config *config);
 
-/* The lines that the classic suite prints before it makes its ciphers. */
+/* The lines that the classic suite prints before it makes its ciphers, and those it prints then. */
 void ss_service_log_options(const struct ss_config *config);
+void ss_service_log_methods(const struct ss_config *config);
+void ss_service_log_providers(const struct ss_service *service);
 
-/* Methods and keys of all servers. False after the error lines. */
+/* Methods and keys of all servers, a line a method. False after the error lines. */
 bool ss_service_make_profiles(struct ss_service *service);
 void ss_service_free_profiles(struct ss_service *service);
 
 /* Which sockets there will be; looks names up. False after the error lines. */
 bool ss_service_make_plans(struct ss_service *service);
 void ss_service_free_plans(struct ss_service *service);
+
+/*
+ * Whether every one of the servers, given as addresses or by name, has IPv6 addresses alone. Names
+ * are looked up on a loop of its own; what does not answer within a second counts as no.
+ */
+bool ss_service_only_ipv6(const struct ss_endpoint *servers, size_t count, const char *nameservers);
 
 /* Binds them all, a line each. False after the error lines. */
 bool ss_service_listen(struct ss_service *service, struct ss_engine *engine);
