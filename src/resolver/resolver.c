@@ -1,7 +1,6 @@
 /* Queries: their places in line, the two lookups behind each, and the order of what they found. */
 #include "resolver/resolver.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,8 @@
 #define DEFAULT_TRIES       2
 #define DEFAULT_MAX_QUERIES 1024
 #define DEFAULT_HOSTS_PATH  "/etc/hosts"
+
+#define DNS_NAME_MAX 253 /* what fits into 255 bytes on the wire */
 
 /* How long the addresses of one family wait for those of the other. */
 #define RESOLUTION_DELAY_MS 50
@@ -267,8 +268,11 @@ static void turn(void *owner)
             break;
         deliver(query);
     }
-    if (!resolver->closing)
-        arm(resolver);
+    if (resolver->closing)
+        return;
+    if (ss_pool_used(resolver->queries) == 0)
+        ss_pool_trim(resolver->queries);
+    arm(resolver);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -323,7 +327,7 @@ struct ss_query *ss_resolver_ask(struct ss_resolver *resolver, const char *name,
     struct ss_ip ips[SS_ADDRESSES_MAX];
     char plain[SS_HOST_MAX + 1];
     struct ss_query *query;
-    size_t count;
+    size_t count, len;
 
     if (resolver->closing || !read_name(plain, name))
         return NULL;
@@ -340,6 +344,7 @@ struct ss_query *ss_resolver_ask(struct ss_resolver *resolver, const char *name,
         query->halves[i].count = 0;
     }
 
+    len = strlen(plain);
     count = answer_at_home(resolver, plain, ips);
     if (count != 0) {
         for (size_t i = 0; i < count; i++) {
@@ -348,9 +353,9 @@ struct ss_query *ss_resolver_ask(struct ss_resolver *resolver, const char *name,
             half->ips[half->count++] = ips[i];
         }
         query_move(query, PLACE_READY);
+    } else if (len > DNS_NAME_MAX) {
+        query_move(query, PLACE_READY); /* with no address: no such name can exist */
     } else {
-        const size_t len = strlen(plain);
-
         memcpy(query->name, plain, len);
         memcpy(query->name + len, ".", 2);
         query_move(query, PLACE_WAITING);

@@ -20,7 +20,7 @@
 enum rcode { NOERROR = 0, SERVFAIL = 2, NXDOMAIN = 3, REFUSED = 5 };
 
 struct question {
-    char name[256];
+    char name[320]; /* longer than DNS allows */
     char label[64]; /* the first one */
     uint16_t type;
     size_t len; /* of the section on the wire */
@@ -168,7 +168,7 @@ static void on_datagram(uv_udp_t *udp, ssize_t len, const uv_buf_t *buf,
                         const struct sockaddr *peer, unsigned flags)
 {
     struct dns_stub *stub = udp->data;
-    uint8_t answer[DNS_STUB_PACKET_MAX];
+    uint8_t answer[DNS_STUB_PACKET_MAX] = {0};
     struct sockaddr_in from;
     struct question question;
     size_t answer_len;

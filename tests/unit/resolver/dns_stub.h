@@ -40,7 +40,7 @@ struct dns_stub {
     char address[32]; /* "127.0.0.1:port" */
     dns_stub_breakage_fn *breakage;
     unsigned asked, asked_tcp;
-    char last_name[256];
+    char last_name[320];
     uint16_t peer_ports[64]; /* of the first questions */
     struct dns_stub_held held[8];
     unsigned held_count;
