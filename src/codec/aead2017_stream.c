@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "crypto/kdf.h"
-#include "crypto/secret.h"
 
 #define PAYLOAD_MAX      0x3fff /* the two top bits of a length are reserved */
 #define LENGTH_CHUNK_LEN (2 + SS_AEAD_TAG_LEN)
@@ -19,19 +17,21 @@ static enum ss_status seal_next(struct ss_codec *codec, const uint8_t *plain, si
                                 uint8_t *out)
 {
     struct ss_direction *sealing = &codec->sealing;
-    enum ss_status status = codec->aead->seal(sealing->context, sealing->nonce, plain, len, out);
+    const struct ss_aead *aead = codec->contexts.aead;
+    enum ss_status status = aead->seal(codec->contexts.sealing, sealing->nonce, plain, len, out);
 
-    ss_nonce_increment(sealing->nonce, codec->aead->nonce_len);
+    ss_nonce_increment(sealing->nonce, aead->nonce_len);
     return status;
 }
 
 static enum ss_status open_next(struct ss_codec *codec, uint8_t *sealed, size_t sealed_len)
 {
     struct ss_direction *opening = &codec->opening;
+    const struct ss_aead *aead = codec->contexts.aead;
     enum ss_status status =
-        codec->aead->open(opening->context, opening->nonce, sealed, sealed_len, sealed);
+        aead->open(codec->contexts.opening, opening->nonce, sealed, sealed_len, sealed);
 
-    ss_nonce_increment(opening->nonce, codec->aead->nonce_len);
+    ss_nonce_increment(opening->nonce, aead->nonce_len);
     return status;
 }
 
@@ -80,7 +80,7 @@ static enum ss_status seal_first(struct ss_codec *codec, struct ss_view *plain, 
             return SS_NEED_ROOM;
     }
 
-    status = ss_direction_draw(codec, out->ptr);
+    status = ss_key_sealing_2017(&codec->contexts, codec->profile, codec->profile->salts, out->ptr);
     if (status != SS_OK)
         return status;
     rest = (struct ss_span){chunk, out->len - salt_len};
@@ -106,7 +106,7 @@ static enum ss_status seal(struct ss_codec *codec, struct ss_view *plain, struct
     enum ss_status status;
 
     (void)now_s;
-    if (!codec->sealing.keyed) {
+    if (!codec->contexts.sealing_keyed) {
         status = seal_first(codec, plain, out);
         if (status != SS_OK)
             return status;
@@ -136,19 +136,15 @@ static enum ss_status open_salt(struct ss_codec *codec, struct ss_span *wire)
 {
     const struct ss_profile *profile = codec->profile;
     size_t salt_len = profile->method->salt_len;
-    uint8_t subkey[SS_KEY_MAX];
-    enum ss_status status;
+    enum ss_status status =
+        ss_key_opening_2017(&codec->contexts, profile, profile->salts, wire->ptr);
 
-    if (profile->salts != NULL && ss_salt_memory_contains(profile->salts, wire->ptr, salt_len))
-        return SS_ERR_REPLAY;
-    ss_kdf_subkey_2017(subkey, profile->key, wire->ptr, profile->method->key_len);
-    status = codec->aead->set_key(codec->opening.context, subkey);
-    ss_wipe(subkey, sizeof subkey);
-    codec->opening.keyed = true;
+    if (status != SS_OK)
+        return status;
     memcpy(codec->peer_salt, wire->ptr, salt_len);
     wire->ptr += salt_len;
     wire->len -= salt_len;
-    return status;
+    return SS_OK;
 }
 
 /* The peer has the key: its salt counts as used from now on, and not before, so that nobody else
@@ -214,12 +210,12 @@ static enum ss_status open_wire(struct ss_codec *codec, struct ss_span wire, int
     enum ss_status status;
 
     (void)now_s;
-    if (!opening->keyed && wire.len >= codec->profile->method->salt_len) {
+    if (!codec->contexts.opening_keyed && wire.len >= codec->profile->method->salt_len) {
         status = open_salt(codec, &wire);
         if (status != SS_OK)
             return status;
     }
-    while (opening->keyed) {
+    while (codec->contexts.opening_keyed) {
         if (opening->payload_len == 0) {
             if (wire.len < LENGTH_CHUNK_LEN)
                 break;
@@ -239,8 +235,9 @@ static enum ss_status open_wire(struct ss_codec *codec, struct ss_span wire, int
 
 static size_t sealed_max(const struct ss_codec *codec, size_t len)
 {
-    size_t salt = codec->sealing.keyed ? 0 : codec->profile->method->salt_len;
-    size_t first = codec->sealing.keyed || codec->role == SS_CODEC_SERVER ? 0 : SS_TARGET_MAX;
+    size_t salt = codec->contexts.sealing_keyed ? 0 : codec->profile->method->salt_len;
+    size_t first =
+        codec->contexts.sealing_keyed || codec->role == SS_CODEC_SERVER ? 0 : SS_TARGET_MAX;
 
     return salt + first + len + ((first + len) / PAYLOAD_MAX + 1) * OVERHEAD;
 }

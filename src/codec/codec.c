@@ -5,56 +5,27 @@
 #include <string.h>
 
 #include "codec/codec_internal.h"
-#include "crypto/kdf.h"
-#include "crypto/random.h"
 #include "crypto/secret.h"
 
 /* Payload up to this length is moved up to the payload before it: cheaper than one more piece to
  * hand to the kernel. */
 #define MOVE_MAX 2048
 
-/* Where the contexts begin in the slot. */
-#define CONTEXTS_OFFSET                                                              \
-    ((sizeof(struct ss_codec) + SS_AEAD_CONTEXT_ALIGN - 1) / SS_AEAD_CONTEXT_ALIGN * \
-     SS_AEAD_CONTEXT_ALIGN)
-
 size_t ss_codec_size(const struct ss_profile *profile)
 {
-    return CONTEXTS_OFFSET + 2 * profile->aead->context_size;
-}
-
-/* Makes the two contexts, or leaves none. */
-static enum ss_status make_contexts(struct ss_codec *codec, const struct ss_aead *aead)
-{
-    uint8_t *contexts = (uint8_t *)codec + CONTEXTS_OFFSET;
-    enum ss_status status;
-
-    codec->sealing.context = contexts;
-    codec->opening.context = contexts + aead->context_size;
-    status = aead->init(codec->sealing.context);
-    if (status != SS_OK)
-        return status;
-    status = aead->init(codec->opening.context);
-    if (status != SS_OK) {
-        aead->clear(codec->sealing.context);
-        return status;
-    }
-    codec->aead = aead;
-    return SS_OK;
+    return SS_CONTEXTS_OFFSET(sizeof(struct ss_codec)) + 2 * profile->aead->context_size;
 }
 
 enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *profile,
                               enum ss_codec_role role)
 {
-    assert(codec->profile == NULL);
-    if (codec->aead != profile->aead) {
-        enum ss_status status;
+    uint8_t *contexts = (uint8_t *)codec + SS_CONTEXTS_OFFSET(sizeof *codec);
+    enum ss_status status;
 
-        ss_codec_retire(codec);
-        status = make_contexts(codec, profile->aead);
-        if (status != SS_OK)
-            return status;
-    }
+    assert(codec->profile == NULL);
+    status = ss_contexts_begin(&codec->contexts, contexts, profile->aead);
+    if (status != SS_OK)
+        return status;
     codec->profile = profile;
     codec->role = role;
     return SS_OK;
@@ -62,29 +33,19 @@ enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *p
 
 void ss_codec_end(struct ss_codec *codec)
 {
-    struct ss_codec kept = {0};
+    struct ss_contexts kept;
 
     if (codec->profile == NULL)
         return;
-    if (codec->sealing.keyed)
-        codec->aead->forget(codec->sealing.context);
-    if (codec->opening.keyed)
-        codec->aead->forget(codec->opening.context);
-    kept.aead = codec->aead;
-    kept.sealing.context = codec->sealing.context;
-    kept.opening.context = codec->opening.context;
+    ss_contexts_end(&codec->contexts);
+    kept = codec->contexts;
     ss_wipe(codec, sizeof *codec);
-    codec->aead = kept.aead;
-    codec->sealing.context = kept.sealing.context;
-    codec->opening.context = kept.opening.context;
+    codec->contexts = kept;
 }
 
 void ss_codec_retire(struct ss_codec *codec)
 {
-    if (codec->aead != NULL) {
-        codec->aead->clear(codec->sealing.context);
-        codec->aead->clear(codec->opening.context);
-    }
+    ss_contexts_retire(&codec->contexts);
     ss_wipe(codec, sizeof *codec);
 }
 
@@ -150,24 +111,6 @@ bool ss_codec_may_end(const struct ss_codec *codec, size_t rest_len)
 size_t ss_codec_rest_max(const struct ss_codec *codec)
 {
     return codec->profile->stream->rest_max;
-}
-
-enum ss_status ss_direction_draw(struct ss_codec *codec, uint8_t *salt)
-{
-    const struct ss_profile *profile = codec->profile;
-    size_t key_len = profile->method->key_len;
-    uint8_t subkey[SS_KEY_MAX];
-    enum ss_status status;
-
-    ss_random_bytes(salt, profile->method->salt_len);
-    /* Remembered too, so that nobody can send our own output back to us. */
-    if (profile->salts != NULL)
-        (void)ss_salt_memory_store(profile->salts, salt, profile->method->salt_len);
-    ss_kdf_subkey_2017(subkey, profile->key, salt, key_len);
-    status = codec->aead->set_key(codec->sealing.context, subkey);
-    ss_wipe(subkey, sizeof subkey);
-    codec->sealing.keyed = true; /* also after a failure: something may be in the context */
-    return status;
 }
 
 void ss_opened_add(struct ss_opened *opened, uint8_t *payload, size_t len)

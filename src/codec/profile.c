@@ -8,12 +8,15 @@
 #include "crypto/kdf.h"
 #include "crypto/secret.h"
 
-/* The families that are built. */
-static const struct ss_codec_ops *const streams[] = {
-    [SS_METHODS_2017] = &ss_codec_2017,
-    [SS_METHODS_2022] = NULL,
-    [SS_METHODS_STREAM] = NULL,
-    [SS_METHODS_PLAIN] = NULL,
+/* The families, where they are built. */
+static const struct {
+    const struct ss_codec_ops *stream;
+    const struct ss_packet_ops *packet;
+} families[] = {
+    [SS_METHODS_2017] = {&ss_codec_2017, &ss_packet_2017},
+    [SS_METHODS_2022] = {NULL, NULL},
+    [SS_METHODS_STREAM] = {NULL, NULL},
+    [SS_METHODS_PLAIN] = {NULL, NULL},
 };
 
 enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_options *options)
@@ -27,7 +30,7 @@ enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_o
         return SS_ERR_ARGUMENT;
     if (aead == NULL)
         aead = ss_aead_best(method->aead);
-    if (aead == NULL || streams[method->family] == NULL)
+    if (aead == NULL || families[method->family].stream == NULL)
         return SS_ERR_UNSUPPORTED;
     if (aead->algorithm != method->aead)
         return SS_ERR_ARGUMENT;
@@ -40,8 +43,10 @@ enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_o
         return SS_ERR_MEMORY;
     profile->method = method;
     profile->aead = aead;
-    profile->stream = streams[method->family];
+    profile->stream = families[method->family].stream;
+    profile->packet = families[method->family].packet;
     profile->salts = options->salts;
+    profile->packet_salts = options->packet_salts != NULL ? options->packet_salts : options->salts;
     if (options->key.ptr != NULL)
         memcpy(profile->key, options->key.ptr, method->key_len);
     else

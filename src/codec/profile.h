@@ -20,6 +20,9 @@ struct ss_profile_options {
     struct ss_view password;
     /* Borrowed, shared by all profiles of a process; NULL: nothing is remembered (tests). */
     struct ss_salt_memory *salts;
+    /* The same for datagrams; NULL: `salts` serves them too. With a memory of their own, many
+     * datagrams can't push the salts of connections out. */
+    struct ss_salt_memory *packet_salts;
     /* NULL: the best one of this machine. Tests pass each. */
     const struct ss_aead *aead;
 };
