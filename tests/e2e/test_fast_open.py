@@ -1,5 +1,6 @@
 """R80: TCP Fast Open never makes a connection fail. In a network namespace of its own."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -20,10 +21,10 @@ class FastOpen(case.Case):
         server, local = self.chain(["--fast-open"], ["--fast-open"])
         return server, local
 
-    def exchange(self, local, count=5):
+    def exchange(self, local, count=5, keeper=None):
         for number in range(count):
             conn = socks.connect(local.port, self.echo.address, first=b"first %d" % number)
-            self.addCleanup(conn.close)
+            (keeper.callback if keeper else self.addCleanup)(conn.close)
             self.assertEqual(socks.receive(conn, 7), b"first %d" % number)
             self.assert_echoes(conn)
 
@@ -81,7 +82,8 @@ class FastOpen(case.Case):
     def test_server_is_not_there(self):
         netns.sysctl("net.ipv4.tcp_fastopen", 3)
         server, local = self.start()
-        self.exchange(local, 2)
+        with contextlib.ExitStack() as before:
+            self.exchange(local, 2, before)
         server.stop()
         conn = socks.connect(local.port, self.echo.address, first=b"x")
         self.addCleanup(conn.close)
@@ -89,6 +91,7 @@ class FastOpen(case.Case):
             self.assertEqual(conn.recv(1), b"")
         except ConnectionResetError:
             pass
+        conn.close()
         local.await_no_sessions()
 
 

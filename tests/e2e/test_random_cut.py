@@ -199,11 +199,10 @@ class RandomCut(case.Case):
                     self.assertEqual(conn.recv(1), b"")
                 except ConnectionResetError:
                     pass
+                conn.close()
             server = self.server(port=server.port)
             self.assert_works(local, echo)
             self.assertTrue(local.alive)
-        for conn in conns:
-            conn.close()
         local.await_no_sessions()
 
     def test_stop_with_connections_in_every_state(self):

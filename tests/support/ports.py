@@ -1,9 +1,11 @@
 """Free ports of the loopback interface that no other test of this machine takes meanwhile."""
 
+import atexit
 import random
 import socket
 
 _claims = {}
+atexit.register(lambda: [claim.close() for claim in _claims.values()])
 
 # Below the range from which the kernel takes the ports of outgoing connections.
 _FIRST, _LAST = 10000, 32000
