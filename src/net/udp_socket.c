@@ -1,0 +1,145 @@
+/* Datagram sockets: made, given their options, bound. */
+#include "net/udp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/socket.h"
+#include "net/sockopt.h"
+
+static atomic_flag warned_reuse_port = ATOMIC_FLAG_INIT;
+static atomic_flag warned_interface = ATOMIC_FLAG_INIT;
+static atomic_flag warned_buffers = ATOMIC_FLAG_INIT;
+static atomic_flag warned_local = ATOMIC_FLAG_INIT;
+static atomic_flag warned_fragments = ATOMIC_FLAG_INIT;
+
+static void warn_once(atomic_flag *warned, const char *what, enum ss_status status)
+{
+    if (!atomic_flag_test_and_set(warned))
+        ss_log_warn("%s is not available here for UDP (%s); going on without it", what,
+                    ss_status_text(status));
+}
+
+static enum ss_status set_int(int fd, int level, int option, int value)
+{
+    if (setsockopt(fd, level, option, &value, sizeof value) == 0)
+        return SS_OK;
+    return ss_status_from_errno(errno);
+}
+
+/* Lets received datagrams tell the local address. An IPv6 socket that serves IPv4 as well tells
+ * both kinds in IPv6's form. */
+static enum ss_status want_local(int fd, int family)
+{
+    if (family == AF_INET6)
+        return set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+#if defined(IP_PKTINFO)
+    return set_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
+#elif defined(IP_RECVDSTADDR)
+    return set_int(fd, IPPROTO_IP, IP_RECVDSTADDR, 1);
+#else
+    return SS_ERR_UNSUPPORTED;
+#endif
+}
+
+/* Whether datagrams larger than the way's MTU are cut into fragments or refused. */
+static enum ss_status set_fragments(int fd, int family, bool ipv6_only, bool forbidden)
+{
+    enum ss_status status = SS_OK;
+
+#if defined(IPV6_MTU_DISCOVER)
+    if (family == AF_INET6)
+        status = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+                         forbidden ? IPV6_PMTUDISC_DO : IPV6_PMTUDISC_DONT);
+#elif defined(IPV6_DONTFRAG)
+    if (family == AF_INET6)
+        status = set_int(fd, IPPROTO_IPV6, IPV6_DONTFRAG, forbidden);
+#endif
+    if (status != SS_OK || (family == AF_INET6 && ipv6_only))
+        return status;
+#if defined(IP_MTU_DISCOVER)
+    return set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, forbidden ? IP_PMTUDISC_DO : IP_PMTUDISC_DONT);
+#elif defined(IP_DONTFRAG)
+    return family == AF_INET6 ? SS_OK : set_int(fd, IPPROTO_IP, IP_DONTFRAG, forbidden);
+#else
+    return SS_ERR_UNSUPPORTED;
+#endif
+}
+
+static void set_buffers(int fd, int sndbuf, int rcvbuf)
+{
+    enum ss_status status = SS_OK;
+
+    if (sndbuf > 0)
+        status = set_int(fd, SOL_SOCKET, SO_SNDBUF, sndbuf);
+    if (rcvbuf > 0 && status == SS_OK)
+        status = set_int(fd, SOL_SOCKET, SO_RCVBUF, rcvbuf);
+    if (status != SS_OK)
+        warn_once(&warned_buffers, "a socket buffer of the size asked for", status);
+}
+
+/* SO_REUSEADDR is not set: with it a second instance would bind the port as well, and take the
+ * datagrams of the first. */
+enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
+                           const struct ss_udp_socket_options *options, const char **error_text)
+{
+    struct sockaddr_storage storage;
+    socklen_t len = ss_addr_to_sockaddr(addr, &storage);
+    int family = storage.ss_family;
+    enum ss_status status;
+    int fd;
+
+    *out = -1;
+    errno = 0;
+    fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        goto system_failed;
+    if (family == AF_INET6) {
+        int only = options->ipv6_only;
+
+        if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only) != 0)
+            goto system_failed;
+    }
+    if (options->reuse_port) {
+        status = ss_sockopt_reuse_port(fd);
+        if (status != SS_OK)
+            warn_once(&warned_reuse_port, "sharing a port", status);
+    }
+    if (options->interface != NULL) {
+        status = ss_sockopt_interface(fd, options->interface);
+        if (status != SS_OK && options->interface_required) {
+            if (error_text != NULL)
+                *error_text = ss_status_text(status);
+            goto failed;
+        }
+        if (status != SS_OK)
+            warn_once(&warned_interface, "binding to the interface", status);
+    }
+    if (options->wants_local) {
+        status = want_local(fd, family);
+        if (status != SS_OK)
+            warn_once(&warned_local, "the local address of received datagrams", status);
+    }
+    status = set_fragments(fd, family, options->ipv6_only, options->dont_fragment);
+    if (status != SS_OK)
+        warn_once(&warned_fragments, "control of fragmentation", status);
+    set_buffers(fd, options->sndbuf, options->rcvbuf);
+    if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
+        goto system_failed;
+    *out = fd;
+    return SS_OK;
+
+system_failed:
+    status = ss_status_from_errno(errno);
+    if (error_text != NULL)
+        *error_text = strerror(errno);
+failed:
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
