@@ -73,9 +73,11 @@ class Stalled(case.Case):
         """Until the kernel's buffers are full and the programs wait."""
 
         def still():
-            return all(share < 0.01 for share in proc.cpu_shares([p.pid for p in running], 0.5))
+            # Twice, since a span in which a busy machine let nobody run is quiet, too.
+            return all(share < 0.01 for _ in range(2)
+                       for share in proc.cpu_shares([program.pid for program in running], 0.7))
 
-        wait.until(still, 20, "the programs' rest")
+        wait.until(still, 30, "the programs' rest")
 
 
 if __name__ == "__main__":
