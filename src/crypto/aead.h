@@ -22,7 +22,7 @@ enum ss_aead_algorithm {
     SS_AEAD_ALGORITHM_COUNT
 };
 
-/* In order of preference. */
+/* In the usual order of preference. */
 enum ss_aead_provider {
     SS_AEAD_IPSECMB,
     SS_AEAD_OPENSSL,

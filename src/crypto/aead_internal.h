@@ -2,6 +2,7 @@
 #ifndef SS_CRYPTO_AEAD_INTERNAL_H
 #define SS_CRYPTO_AEAD_INTERNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "crypto/aead.h"
@@ -13,6 +14,9 @@ ss_aead_find_fn ss_aead_ipsecmb_find;
 ss_aead_find_fn ss_aead_openssl_find;
 ss_aead_find_fn ss_aead_sodium_find;
 ss_aead_find_fn ss_aead_mbedtls_find;
+
+/* Whether IPsec-MB has its widest code for ChaCha20 here, with AVX-512. */
+bool ss_aead_ipsecmb_has_wide_chacha(void);
 
 #define SS_AEAD_CONTEXT_SIZE(type) \
     ((sizeof(type) + SS_AEAD_CONTEXT_ALIGN - 1) / SS_AEAD_CONTEXT_ALIGN * SS_AEAD_CONTEXT_ALIGN)

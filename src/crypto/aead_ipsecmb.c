@@ -209,7 +209,7 @@ _Static_assert(SS_AEAD_CONTEXT_SIZE(struct gcm_key_data) <= SS_AEAD_CONTEXT_MAX,
 
 const struct ss_aead *ss_aead_ipsecmb_find(enum ss_aead_algorithm algorithm)
 {
-    /* Without these the library falls back to table-driven code that others beat. */
+    /* Without these the library falls back to code that the others beat. */
     static const uint64_t needed_by_gcm = IMB_FEATURE_AESNI | IMB_FEATURE_PCLMULQDQ;
     static const uint64_t needed_by_chacha = IMB_FEATURE_AVX2;
     bool is_gcm = algorithm <= SS_AEAD_AES_256_GCM;
@@ -218,4 +218,10 @@ const struct ss_aead *ss_aead_ipsecmb_find(enum ss_aead_algorithm algorithm)
     if (!manager_start() || (manager->features & needed) != needed)
         return NULL;
     return &aeads[algorithm];
+}
+
+bool ss_aead_ipsecmb_has_wide_chacha(void)
+{
+    return manager_start() &&
+           (manager->features & IMB_FEATURE_AVX512_SKX) == IMB_FEATURE_AVX512_SKX;
 }
