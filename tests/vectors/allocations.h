@@ -6,7 +6,9 @@
 #ifndef SS_TESTS_VECTORS_ALLOCATIONS_H
 #define SS_TESTS_VECTORS_ALLOCATIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #if defined(__GLIBC__) && !defined(SS_SANITIZED)
 #define CAN_COUNT_ALLOCATIONS 1
@@ -38,5 +40,11 @@ __attribute__((visibility("default"))) void *realloc(void *block, size_t size)
 #define CAN_COUNT_ALLOCATIONS 0
 static unsigned long allocations;
 #endif
+
+/* Not under valgrind either, which is preloaded and then stands in front. */
+static inline bool allocations_count(void)
+{
+    return CAN_COUNT_ALLOCATIONS && getenv("LD_PRELOAD") == NULL;
+}
 
 #endif

@@ -15,7 +15,7 @@ unsigned long allocation_count(void)
 
 bool allocations_are_counted(void)
 {
-    return CAN_COUNT_ALLOCATIONS;
+    return allocations_count();
 }
 
 struct ss_profile *profile_of(const struct ss_method *method, const struct ss_aead *aead,
