@@ -59,6 +59,9 @@ SS_CHECKED enum ss_status ss_socket_for_dial(int *fd, enum ss_family family,
 /* The local end of a socket; family 0 when the system does not say. */
 void ss_socket_local(int fd, struct ss_addr *addr);
 
+/* Another descriptor of the same socket, closed on exec; -1 when there is none to be had. */
+int ss_socket_duplicate(int fd);
+
 void ss_socket_close(int fd);
 
 #endif

@@ -308,6 +308,11 @@ void ss_socket_local(int fd, struct ss_addr *addr)
         ss_addr_from_sockaddr(addr, (const struct sockaddr *)&storage);
 }
 
+int ss_socket_duplicate(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
 void ss_socket_close(int fd)
 {
     if (fd >= 0)

@@ -56,7 +56,7 @@ enum ss_status ss_tcp_write_now(uv_tcp_t *tcp, const struct ss_span *spans, size
     return ss_status_from_uv(result);
 }
 
-static int descriptor_of(const uv_tcp_t *tcp)
+int ss_tcp_descriptor(const uv_tcp_t *tcp)
 {
     uv_os_fd_t fd = -1;
 
@@ -66,13 +66,13 @@ static int descriptor_of(const uv_tcp_t *tcp)
 void ss_tcp_shut(uv_tcp_t *tcp)
 {
     /* Fails only when the connection is gone, which reading will tell. */
-    (void)shutdown(descriptor_of(tcp), SHUT_WR);
+    (void)shutdown(ss_tcp_descriptor(tcp), SHUT_WR);
 }
 
 void ss_tcp_discard(uv_tcp_t *tcp)
 {
     char bin[4096];
-    int fd = descriptor_of(tcp);
+    int fd = ss_tcp_descriptor(tcp);
 
     for (int i = 0; i < 256; i++) {
         ssize_t got = recv(fd, bin, sizeof bin, MSG_DONTWAIT | MSG_TRUNC);
@@ -86,5 +86,5 @@ void ss_tcp_close_will_reset(uv_tcp_t *tcp)
 {
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
-    (void)setsockopt(descriptor_of(tcp), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    (void)setsockopt(ss_tcp_descriptor(tcp), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 }

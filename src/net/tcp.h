@@ -29,6 +29,9 @@ SS_CHECKED enum ss_status ss_tcp_connect(uv_connect_t *request, uv_tcp_t *tcp,
 SS_CHECKED enum ss_status ss_tcp_write_now(uv_tcp_t *tcp, const struct ss_span *spans, size_t count,
                                            size_t *written);
 
+/* The handle's descriptor, or -1. */
+int ss_tcp_descriptor(const uv_tcp_t *tcp);
+
 /* Ends our direction with FIN. Everything must have been written. */
 void ss_tcp_shut(uv_tcp_t *tcp);
 

@@ -45,7 +45,7 @@ void ss_conn_close(struct ss_conn *conn, enum ss_conn_end end)
     conn->session = NULL;
     if (end == SS_CONN_RESET)
         ss_tcp_close_will_reset(&conn->tcp);
-    else
+    else if (end == SS_CONN_FIN)
         ss_tcp_discard(&conn->tcp);
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
 }

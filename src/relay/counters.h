@@ -14,6 +14,8 @@ struct ss_counters {
     _Atomic uint64_t closed;
     _Atomic uint64_t rx_bytes, tx_bytes;
     _Atomic uint64_t handshakes_failed;
+    _Atomic uint64_t rx_datagrams, tx_datagrams;
+    _Atomic uint64_t associations_opened, associations_closed;
 };
 
 static inline void ss_count(_Atomic uint64_t *counter, uint64_t more)

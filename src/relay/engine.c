@@ -16,11 +16,16 @@
 #define DESCRIPTORS_A_SESSION 2
 
 /* How many sessions the descriptors allow: the engine never meets EMFILE of its own making. */
-static uint32_t budget(const struct ss_engine_options *options)
+static uint32_t budget(const struct ss_engine_options *options, uint32_t *associations)
 {
     uint32_t reserve = RESERVE_PROCESS + RESERVE_WORKER * options->workers;
+    uint32_t sockets = options->bind_ipv4.family || options->bind_ipv6.family ? 2 : 1;
     uint32_t covered;
 
+    *associations = options->max_associations;
+    if (*associations > options->descriptors / 4 / sockets)
+        *associations = options->descriptors / 4 / sockets;
+    reserve += *associations * sockets;
     if (reserve > options->descriptors / 2)
         reserve = options->descriptors / 2;
     covered = (options->descriptors - reserve) / DESCRIPTORS_A_SESSION;
@@ -43,7 +48,7 @@ enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_opti
     engine->options = *options;
     if (engine->options.workers == 0)
         engine->options.workers = 1;
-    engine->max_sessions = budget(&engine->options);
+    engine->max_sessions = budget(&engine->options, &engine->max_associations);
     if (engine->max_sessions == 0) {
         free(engine);
         return SS_ERR_LIMIT;
@@ -115,6 +120,7 @@ void ss_engine_stop(struct ss_engine *engine)
     for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
         ss_listener_close(l);
     uv_close((uv_handle_t *)&engine->accept_retry, NULL);
+    ss_udp_relay_close(engine->udp);
     for (unsigned i = 1; i <= engine->threads; i++)
         uv_async_send(&engine->workers[i].wake);
     ss_worker_close(&engine->workers[0]);
@@ -133,6 +139,7 @@ void ss_engine_free(struct ss_engine *engine)
     }
     for (unsigned i = 0; i < engine->workers_ready; i++)
         ss_worker_clear(&engine->workers[i]);
+    ss_udp_relay_free(engine->udp);
     while (engine->listeners != NULL) {
         struct ss_listener *listener = engine->listeners;
 
@@ -160,18 +167,28 @@ void ss_engine_resume_listeners(struct ss_engine *engine)
         ss_listener_resume(l);
 }
 
+static void add(struct ss_traffic *traffic, const struct ss_counters *counters)
+{
+    traffic->sessions_opened += ss_counted(&counters->opened);
+    traffic->sessions_closed += ss_counted(&counters->closed);
+    traffic->rx_bytes += ss_counted(&counters->rx_bytes);
+    traffic->tx_bytes += ss_counted(&counters->tx_bytes);
+    traffic->handshakes_failed += ss_counted(&counters->handshakes_failed);
+    traffic->rx_datagrams += ss_counted(&counters->rx_datagrams);
+    traffic->tx_datagrams += ss_counted(&counters->tx_datagrams);
+    traffic->associations_opened += ss_counted(&counters->associations_opened);
+    traffic->associations_closed += ss_counted(&counters->associations_closed);
+}
+
 void ss_engine_traffic(const struct ss_engine *engine, struct ss_traffic *traffic)
 {
     memset(traffic, 0, sizeof *traffic);
-    for (const struct ss_listener *l = engine->listeners; l != NULL; l = l->next) {
-        for (unsigned i = 0; i < engine->options.workers; i++) {
-            traffic->sessions_opened += ss_counted(&l->counters[i].opened);
-            traffic->sessions_closed += ss_counted(&l->counters[i].closed);
-            traffic->rx_bytes += ss_counted(&l->counters[i].rx_bytes);
-            traffic->tx_bytes += ss_counted(&l->counters[i].tx_bytes);
-            traffic->handshakes_failed += ss_counted(&l->counters[i].handshakes_failed);
-        }
-    }
+    for (const struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
+        for (unsigned i = 0; i < engine->options.workers; i++)
+            add(traffic, &l->counters[i]);
+    if (engine->udp != NULL)
+        for (const struct ss_udp_port *port = engine->udp->ports; port != NULL; port = port->next)
+            add(traffic, port->counters);
 }
 
 uint32_t ss_engine_sessions(const struct ss_engine *engine)

@@ -21,6 +21,7 @@
 
 struct ss_engine;
 struct ss_listener;
+struct ss_udp_port;
 
 struct ss_engine_options {
     unsigned workers;         /* loops, at least 1 */
@@ -32,6 +33,11 @@ struct ss_engine_options {
     uint32_t connect_timeout_ms;   /* look-up apart */
     uint32_t tcp_idle_timeout_ms;
     uint32_t half_open_timeout_ms; /* without traffic, once one side has ended */
+
+    uint32_t
+        max_associations; /* UDP; 0 where there is none. Lowered to a quarter of the descriptors */
+    uint32_t udp_timeout_ms; /* of an association without traffic */
+    uint32_t mtu;            /* larger datagrams are dropped, none is fragmented; 0: no limit */
 
     bool ipv6_first;
     const char *nameservers; /* NULL: the system's */
@@ -79,8 +85,14 @@ struct ss_listener_options {
     bool reuse_port;
     bool fast_open;
     bool mptcp;
+    bool udp_open;           /* SOCKS5: takes datagrams without an ASSOCIATE connection */
+    struct ss_ip advertised; /* SOCKS5: told to ASSOCIATE; family 0: the address that was reached */
     int incoming_sndbuf, incoming_rcvbuf; /* bytes, of accepted connections; 0: the system's */
 };
+
+/* A datagram of P bytes of payload fits an MTU of P + 95: addresses, salt and tags are reckoned in.
+ */
+#define SS_UDP_MTU_OVERHEAD 95
 
 /* Totals of the whole process, or of one listener. */
 struct ss_traffic {
@@ -88,6 +100,8 @@ struct ss_traffic {
     uint64_t rx_bytes; /* payload from clients towards targets */
     uint64_t tx_bytes; /* payload from targets towards clients */
     uint64_t handshakes_failed;
+    uint64_t rx_datagrams, tx_datagrams; /* the same ways as the bytes, which count both */
+    uint64_t associations_opened, associations_closed;
 };
 
 /* SS_ERR_MEMORY, SS_ERR_LIMIT when the descriptors don't even cover one session. */
@@ -102,6 +116,16 @@ SS_CHECKED enum ss_status ss_engine_new(struct ss_engine **out,
 SS_CHECKED enum ss_status ss_engine_listen(struct ss_engine *engine,
                                            const struct ss_listener_options *options,
                                            struct ss_listener **out, const char **error_text);
+
+/*
+ * The same for UDP: `backlog`, `fast_open` and `mptcp` mean nothing. A SOCKS5 port beside a
+ * listener on the same address makes that listener answer UDP ASSOCIATE.
+ */
+SS_CHECKED enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
+                                               const struct ss_listener_options *options,
+                                               struct ss_udp_port **out, const char **error_text);
+
+struct ss_addr ss_udp_port_address(const struct ss_udp_port *port);
 
 /* The address that was bound: with the real port where 0 was asked for. */
 struct ss_addr ss_listener_address(const struct ss_listener *listener);

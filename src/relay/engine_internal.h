@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "relay/engine.h"
 #include "relay/listener.h"
+#include "relay/udp_relay.h"
 #include "relay/worker.h"
 
 struct ss_engine {
@@ -15,7 +16,9 @@ struct ss_engine {
     unsigned workers_ready;    /* initialised */
     unsigned threads;          /* running, besides the caller's */
     struct ss_listener *listeners;
+    struct ss_udp_relay *udp; /* NULL without a UDP port; set before threads start */
     uint32_t max_sessions;
+    uint32_t max_associations;
     uv_timer_t accept_retry; /* after the system was out of descriptors */
     bool stopping;
 

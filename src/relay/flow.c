@@ -280,7 +280,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 
     bytes.ptr = session->worker->read_scratch;
     bytes.len = rest_len(flow) + (size_t)got;
-    if (session->phase <= SS_PHASE_REFUSED)
+    if (session->phase <= SS_PHASE_ASSOCIATE)
         ss_session_request_bytes(session, bytes);
     else
         take(flow, bytes);

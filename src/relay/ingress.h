@@ -30,6 +30,10 @@ struct ss_ingress {
     void (*expire)(struct ss_session *session);
 };
 
+/* The answer to UDP ASSOCIATE: where datagrams are to be sent. */
+SS_CHECKED enum ss_status ss_socks5_answer_associate(struct ss_session *session,
+                                                     const struct ss_addr *bound);
+
 const struct ss_ingress *ss_ingress_of(enum ss_ingress_kind kind);
 
 extern const struct ss_ingress ss_ingress_socks5;

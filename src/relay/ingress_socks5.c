@@ -28,11 +28,12 @@ static enum ss_status answer_choice(struct ss_session *session, enum ss_socks5_m
     return status != SS_OK ? status : answer(session, bytes, sizeof bytes - out.len);
 }
 
-static enum ss_status answer_request(struct ss_session *session, enum ss_socks5_reply reply)
+static enum ss_status answer_request(struct ss_session *session, enum ss_socks5_reply reply,
+                                     const struct ss_addr *bound)
 {
     uint8_t bytes[32];
     struct ss_writer out = {.ptr = bytes, .len = sizeof bytes};
-    enum ss_status status = ss_socks5_write_reply(&out, reply, NULL);
+    enum ss_status status = ss_socks5_write_reply(&out, reply, bound);
 
     return status != SS_OK ? status : answer(session, bytes, sizeof bytes - out.len);
 }
@@ -61,18 +62,26 @@ static enum ss_status learn_request(struct ss_session *session, struct ss_reader
 
     if (status == SS_NEED_INPUT)
         return status;
+    if (status == SS_OK && request.command == SS_SOCKS5_UDP_ASSOCIATE &&
+        ss_session_associate(session, &request.target))
+        return SS_OK; /* the phase says that there is nothing to dial */
     if (status == SS_OK && request.command != SS_SOCKS5_CONNECT) {
         refusal = SS_SOCKS5_NO_COMMAND;
         status = SS_ERR_UNSUPPORTED;
     }
     if (status != SS_OK) {
-        if (refusal != SS_SOCKS5_OK && answer_request(session, refusal) != SS_OK)
+        if (refusal != SS_SOCKS5_OK && answer_request(session, refusal, NULL) != SS_OK)
             return SS_ERR_RESET;
         return status;
     }
     *target = request.target;
     /* Before the server is reached: so the client's first bytes can travel with the header. */
-    return answer_request(session, SS_SOCKS5_OK);
+    return answer_request(session, SS_SOCKS5_OK, NULL);
+}
+
+enum ss_status ss_socks5_answer_associate(struct ss_session *session, const struct ss_addr *bound)
+{
+    return answer_request(session, SS_SOCKS5_OK, bound);
 }
 
 static enum ss_status learn(struct ss_session *session, struct ss_span bytes,

@@ -80,10 +80,9 @@ static void dial(struct ss_session *session, const struct ss_target *target)
         ss_flow_read(&session->up);
 }
 
-void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, int fd,
-                      const struct ss_addr *peer)
+struct ss_session *ss_session_new(struct ss_worker *worker, struct ss_listener *listener, int fd,
+                                  const struct ss_addr *peer)
 {
-    struct ss_engine *engine = worker->engine;
     const struct ss_ingress *ingress = listener->ingress;
     struct ss_session *session = ss_pool_acquire(worker->sessions);
 
@@ -91,15 +90,15 @@ void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, in
         NULL) { /* the engine's limit is not above the pool's: only after a failed mmap */
         ss_socket_close(fd);
         atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
-        ss_engine_session_ended(engine);
-        return;
+        ss_engine_session_ended(worker->engine);
+        return NULL;
     }
     memset(session, 0, sizeof *session);
     session->worker = worker;
     session->listener = listener;
     session->counters = &listener->counters[worker->index];
     session->peer = *peer;
-    session->accepted_ms = session->active_ms = uv_now(&worker->loop);
+    session->active_ms = uv_now(&worker->loop);
     session->phase = SS_PHASE_CLOSING; /* until there is something to close */
     session->up.session = session->down.session = session;
     session->up.work = ingress->up;
@@ -116,11 +115,21 @@ void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, in
     if (session->inbound == NULL) {
         ss_session_close(session);
         ss_session_release_closed(worker); /* no handle will do it */
-        return;
+        return NULL;
     }
     session->inbound->flow = &session->up;
     session->up.source = session->down.sink = session->inbound;
+    return session;
+}
 
+void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, int fd,
+                      const struct ss_addr *peer)
+{
+    const struct ss_ingress *ingress = listener->ingress;
+    struct ss_session *session = ss_session_new(worker, listener, fd, peer);
+
+    if (session == NULL)
+        return;
     if (ingress->up == SS_FLOW_OPEN &&
         ss_codec_begin(ss_session_codec(session), listener->options.profile, SS_CODEC_SERVER) !=
             SS_OK) {
@@ -152,9 +161,11 @@ void ss_session_request_bytes(struct ss_session *session, struct ss_span bytes)
     struct ss_target target;
     enum ss_status status;
 
-    if (session->phase == SS_PHASE_REFUSED)
-        return;
+    if (session->phase != SS_PHASE_REQUEST)
+        return; /* refused, or a control: what comes means nothing */
     status = ingress->learn(session, bytes, &early, &target);
+    if (session->phase != SS_PHASE_REQUEST)
+        return;
     if (status != SS_OK && status != SS_NEED_INPUT) {
         refuse(session, status);
         return;
@@ -173,7 +184,7 @@ void ss_session_request_bytes(struct ss_session *session, struct ss_span bytes)
 
 void ss_session_source_ended(struct ss_session *session, struct ss_flow *flow, bool broken)
 {
-    if (session->phase <= SS_PHASE_REFUSED) {
+    if (session->phase <= SS_PHASE_ASSOCIATE) {
         ss_log_debug("a connection ended before its request was complete");
         ss_session_close(session);
         return;
@@ -240,6 +251,7 @@ void ss_session_deadline(struct ss_session *session)
         ss_log_debug("TCP connection timeout");
         ss_session_close(session);
         break;
+    case SS_PHASE_ASSOCIATE:
     case SS_PHASE_CLOSING:
     case SS_PHASE_COUNT:
         break;

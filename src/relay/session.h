@@ -20,15 +20,17 @@
 #include "relay/worker.h"
 
 enum ss_phase {
-    SS_PHASE_REQUEST, /* the target is being learned */
-    SS_PHASE_REFUSED, /* the start was bad: what comes is read and dropped until the deadline */
-    SS_PHASE_DIAL,    /* the target is being reached: look-up and connect */
-    SS_PHASE_STREAM,  /* both sides are there */
-    SS_PHASE_HALF,    /* one side has ended */
+    SS_PHASE_REQUEST,   /* the target is being learned */
+    SS_PHASE_REFUSED,   /* the start was bad: what comes is read and dropped until the deadline */
+    SS_PHASE_ASSOCIATE, /* keeps its client's UDP associations alive */
+    SS_PHASE_DIAL,      /* the target is being reached: look-up and connect */
+    SS_PHASE_STREAM,    /* both sides are there */
+    SS_PHASE_HALF,      /* one side has ended */
     SS_PHASE_CLOSING,
     SS_PHASE_COUNT
 };
 
+struct ss_control;
 struct ss_dial;
 
 struct ss_session {
@@ -38,13 +40,13 @@ struct ss_session {
     struct ss_session *prev, *next; /* in the worker's list */
     struct ss_conn *inbound;
     struct ss_conn *outbound;
-    struct ss_dial *dial; /* while in SS_PHASE_DIAL */
-    struct ss_flow up;    /* inbound to outbound */
-    struct ss_flow down;  /* outbound to inbound */
+    struct ss_control *control; /* in SS_PHASE_ASSOCIATE */
+    struct ss_dial *dial;       /* while in SS_PHASE_DIAL */
+    struct ss_flow up;          /* inbound to outbound */
+    struct ss_flow down;        /* outbound to inbound */
     struct ss_deadline deadline;
     struct ss_deadline first_payload; /* a client's header waits for it, shortly */
-    uint64_t accepted_ms;
-    uint64_t active_ms; /* when bytes moved last */
+    uint64_t active_ms;               /* when bytes moved last */
     struct ss_addr peer;
     uint8_t phase;
     uint8_t ingress_step; /* the ingress's own */
@@ -60,9 +62,23 @@ static inline struct ss_codec *ss_session_codec(struct ss_session *session)
     return (struct ss_codec *)(void *)((char *)session + SS_SESSION_CODEC_OFFSET);
 }
 
+/* A session in the phase of its request, reading nothing yet; NULL when there is no place, and `fd`
+ * is closed then. */
+struct ss_session *ss_session_new(struct ss_worker *worker, struct ss_listener *listener, int fd,
+                                  const struct ss_addr *peer);
+
 /* Begins a session with an accepted connection; owns `fd`. */
 void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, int fd,
                       const struct ss_addr *peer);
+
+/*
+ * The client asked for UDP ASSOCIATE: answers, and keeps the connection as a control on loop 0, to
+ * which it is handed if it is elsewhere. False when the listener has no UDP beside it. `target` is
+ * the request's.
+ */
+bool ss_session_associate(struct ss_session *session, const struct ss_target *target);
+/* Such a connection has come to loop 0. Owns its descriptor. */
+void ss_session_start_associate(struct ss_worker *worker, const struct ss_handoff *handoff);
 
 /* The one place where the phase changes; sets the phase's deadline. */
 void ss_session_enter(struct ss_session *session, enum ss_phase next);
@@ -98,6 +114,8 @@ void ss_session_flow_shut(struct ss_session *session);
  * down look at the phase first and then leave the session alone.
  */
 void ss_session_close(struct ss_session *session);
+/* The same when its connection was handed on: the client must not notice. */
+void ss_session_leave(struct ss_session *session);
 /* The same with RST towards both sides. */
 void ss_session_abort(struct ss_session *session);
 

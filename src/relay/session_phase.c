@@ -12,8 +12,10 @@ static const struct {
     const char *name;
     unsigned next; /* legal successors; any phase may also go to closing */
 } phases[SS_PHASE_COUNT] = {
-    [SS_PHASE_REQUEST] = {"request", BIT(SS_PHASE_REFUSED) | BIT(SS_PHASE_DIAL)},
+    [SS_PHASE_REQUEST] = {"request",
+                          BIT(SS_PHASE_REFUSED) | BIT(SS_PHASE_ASSOCIATE) | BIT(SS_PHASE_DIAL)},
     [SS_PHASE_REFUSED] = {"refused", 0},
+    [SS_PHASE_ASSOCIATE] = {"associate", 0},
     [SS_PHASE_DIAL] = {"dial", BIT(SS_PHASE_STREAM)},
     [SS_PHASE_STREAM] = {"stream", BIT(SS_PHASE_HALF)},
     [SS_PHASE_HALF] = {"half", 0},
@@ -97,6 +99,9 @@ static void end(struct ss_session *session, enum ss_conn_end how)
     ss_deadline_stop(&session->first_payload);
     ss_dial_cancel(session->dial);
     session->dial = NULL;
+    if (session->control != NULL)
+        ss_control_close(&worker->engine->udp->controls, session->control);
+    session->control = NULL;
     ss_flow_clear(&session->up);
     ss_flow_clear(&session->down);
     ss_conn_close(session->inbound, how);
@@ -114,6 +119,11 @@ static void end(struct ss_session *session, enum ss_conn_end how)
 void ss_session_close(struct ss_session *session)
 {
     end(session, SS_CONN_FIN);
+}
+
+void ss_session_leave(struct ss_session *session)
+{
+    end(session, SS_CONN_LEAVE);
 }
 
 void ss_session_abort(struct ss_session *session)

@@ -39,12 +39,24 @@ static void run_session_queue(struct ss_worker *worker, struct ss_deadline_queue
         ss_session_deadline(SS_CONTAINER_OF(due, struct ss_session, deadline));
 }
 
+/* The relay of datagrams, if this is its worker. */
+static struct ss_udp_relay *udp_of(struct ss_worker *worker)
+{
+    return worker->index == 0 ? worker->engine->udp : NULL;
+}
+
 static void trim(struct ss_worker *worker)
 {
+    struct ss_udp_relay *udp = udp_of(worker);
     uint32_t left = ss_pool_trim(worker->blocks) + ss_pool_trim(worker->sessions) +
                     ss_pool_trim(worker->conns) + ss_pool_trim(worker->dials);
+    bool in_use = worker->open != NULL;
 
-    worker->trim_due_ms = left != 0 || worker->open != NULL ? uv_now(&worker->loop) + TRIM_MS : 0;
+    if (udp != NULL) {
+        left += ss_associations_trim(&udp->associations);
+        in_use = in_use || ss_deadline_first(&udp->associations.idle) != NULL;
+    }
+    worker->trim_due_ms = left != 0 || in_use ? uv_now(&worker->loop) + TRIM_MS : 0;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -59,6 +71,8 @@ static void on_timer(uv_timer_t *timer)
     run_session_queue(worker, &worker->handshake);
     run_session_queue(worker, &worker->half_open);
     run_session_queue(worker, &worker->idle);
+    if (udp_of(worker) != NULL)
+        ss_associations_expire(&udp_of(worker)->associations, uv_now(&worker->loop));
     if (worker->trim_due_ms != 0 && worker->trim_due_ms <= uv_now(&worker->loop))
         trim(worker);
     arm(worker);
@@ -83,6 +97,12 @@ static void arm(struct ss_worker *worker)
 
     for (size_t i = 0; i < sizeof queues / sizeof queues[0]; i++) {
         struct ss_deadline *first = ss_deadline_first(queues[i]);
+
+        if (first != NULL)
+            ss_worker_arm(worker, first->due_ms);
+    }
+    if (udp_of(worker) != NULL) {
+        struct ss_deadline *first = ss_deadline_first(&udp_of(worker)->associations.idle);
 
         if (first != NULL)
             ss_worker_arm(worker, first->due_ms);
@@ -133,7 +153,7 @@ static bool next_handoff(struct ss_worker *worker, struct ss_handoff *handoff)
     return there;
 }
 
-static void start_trimming(struct ss_worker *worker)
+void ss_worker_start_trimming(struct ss_worker *worker)
 {
     if (worker->trim_due_ms != 0)
         return;
@@ -143,8 +163,11 @@ static void start_trimming(struct ss_worker *worker)
 
 void ss_worker_take(struct ss_worker *worker, const struct ss_handoff *handoff)
 {
-    start_trimming(worker);
-    ss_session_start(worker, handoff->listener, handoff->fd, &handoff->peer);
+    ss_worker_start_trimming(worker);
+    if (handoff->associate)
+        ss_session_start_associate(worker, handoff);
+    else
+        ss_session_start(worker, handoff->listener, handoff->fd, &handoff->peer);
 }
 
 static void on_wake(uv_async_t *wake)

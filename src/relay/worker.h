@@ -25,11 +25,13 @@ struct ss_flow;
 #define SS_READ_SIZE        (256u * 1024u)
 #define SS_NARROW_READ_SIZE (64u * 1024u)
 
-/* An accepted connection on its way to a worker. */
+/* A connection on its way to a worker. */
 struct ss_handoff {
     struct ss_listener *listener;
     struct ss_addr peer;
+    struct ss_addr from; /* of a UDP ASSOCIATE: where its datagrams will come from */
     int fd;
+    bool associate; /* the request was read already: only loop 0 gets these */
 };
 
 #define SS_HANDOFF_MAX 256
@@ -82,6 +84,9 @@ bool ss_worker_hand_over(struct ss_worker *worker, const struct ss_handoff *hand
 
 /* Begins a session with a connection that was handed over, in the worker's thread. */
 void ss_worker_take(struct ss_worker *worker, const struct ss_handoff *handoff);
+
+/* Something may be given back to the system soon. */
+void ss_worker_start_trimming(struct ss_worker *worker);
 
 /* Makes the timer go off by `due_ms` at the latest. */
 void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms);

@@ -1,0 +1,81 @@
+/*
+ * Associations: the mapping from one client address to one outgoing socket, which is kept for all
+ * its targets, so that every target sees the same source port and any of them may answer. A fixed
+ * table; the one that was used least recently makes way for a new one. For this folder alone.
+ */
+#ifndef SS_RELAY_ASSOCIATION_H
+#define SS_RELAY_ASSOCIATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/addr.h"
+#include "base/deadline.h"
+#include "base/pool.h"
+
+struct ss_association;
+struct ss_udp_name;
+struct ss_udp_port;
+struct ss_udp_relay;
+struct ss_control;
+
+/* An outgoing socket; it goes back to its pool in its close callback. */
+struct ss_udp_out {
+    uv_poll_t poll; /* its `data` is the ss_udp_out */
+    struct ss_udp_relay *relay;
+    struct ss_association *association; /* NULL once it is closing */
+    int fd;
+    enum ss_family family; /* IPv6 may serve both */
+};
+
+struct ss_association {
+    struct ss_association *hash_next;
+    struct ss_association *control_prev, *control_next;
+    struct ss_deadline idle;
+    struct ss_udp_port *port;
+    struct ss_control *control; /* the connection that it lives with (SOCKS5), or NULL */
+    struct ss_udp_name *names;  /* looked up or being looked up, the latest used first */
+    struct ss_udp_out *outs[2]; /* the first serves both families where that is possible */
+    struct ss_addr client;
+    struct ss_ip local; /* where the client sent to: it is answered from there */
+};
+
+struct ss_associations {
+    struct ss_pool *pool;
+    struct ss_pool *outs;
+    struct ss_pool *names;
+    struct ss_association **buckets;
+    uint32_t bucket_mask;
+    uint32_t capacity;
+    struct ss_deadline_queue idle;
+    uint8_t seed[16]; /* so that a client can't choose which bucket it falls into */
+};
+
+SS_CHECKED enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capacity,
+                                               uint64_t idle_ms);
+/* All must be closed and their handles gone. */
+void ss_associations_clear(struct ss_associations *table);
+
+/* NULL when there is none. */
+struct ss_association *ss_association_find(struct ss_udp_port *port, const struct ss_addr *client);
+
+/* A new one, if need be in the place of the oldest; NULL only when memory is out. */
+struct ss_association *ss_association_new(struct ss_udp_port *port, const struct ss_addr *client);
+
+/* Traffic: its idle time begins anew. */
+void ss_association_touch(struct ss_association *association);
+
+/* Its socket for targets of a family, opened at the first use; NULL when there can't be one. */
+struct ss_udp_out *ss_association_out(struct ss_association *association, enum ss_family family);
+
+void ss_association_close(struct ss_association *association);
+void ss_associations_close_all(struct ss_associations *table);
+/* Those whose idle time is over. */
+void ss_associations_expire(struct ss_associations *table, uint64_t now_ms);
+
+/* Gives back what was not needed lately, as ss_pool_trim. */
+uint32_t ss_associations_trim(struct ss_associations *table);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * The names that an association sends to: each is looked up once for a while, and what comes
+ * meanwhile waits, in order and within a bound. For this folder alone.
+ */
+#ifndef SS_RELAY_UDP_NAME_H
+#define SS_RELAY_UDP_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/span.h"
+
+struct ss_association;
+
+/* Names an association; the one not used for the longest time makes way. */
+#define SS_UDP_NAMES_MAX 8
+
+/* Datagrams that wait for one name. */
+#define SS_UDP_WAITING_MAX 64
+
+size_t ss_udp_name_size(void);
+
+/*
+ * True and the address when it is known. Else the datagram is kept until it is (`bytes`, of which
+ * `address_len` in front are its address for an upstream, go through ss_udp_send_waiting), or
+ * dropped when the name has no address or too much waits.
+ */
+bool ss_udp_name_address(struct ss_association *association, const char *name, uint16_t port,
+                         size_t address_len, struct ss_view bytes, struct ss_ip *ip);
+
+/* Forgets all names and what waits for them. */
+void ss_udp_names_clear(struct ss_association *association);
+
+#endif

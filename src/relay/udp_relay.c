@@ -1,0 +1,528 @@
+/* Datagrams: in at a port, out at an association's socket, and back. */
+#include "relay/udp_relay.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "net/socket.h"
+#include "proto/socks5.h"
+#include "relay/engine_internal.h"
+#include "relay/udp_name.h"
+#include "relay/udp_out.h"
+
+/* Batches in one round of events, then others have their turn. */
+#define BATCHES_MAX 4
+
+/* In front of a SOCKS5 datagram: two reserved bytes and the fragment number. */
+#define SOCKS5_UDP_PREFIX 3
+
+static int64_t now_s(void)
+{
+    return (int64_t)time(NULL);
+}
+
+/* -- from a client -- */
+
+/* What a client's datagram says. `address` lies right in front of `payload`, but for a fixed
+ * target. */
+struct request {
+    const struct ss_datagram *datagram;
+    struct ss_target target;
+    struct ss_view address;
+    struct ss_span payload;
+    struct ss_control *control;
+};
+
+static void log_refused(struct ss_udp_port *port, const struct ss_addr *client,
+                        enum ss_status status)
+{
+    struct ss_engine *engine = port->relay->engine;
+    char text[SS_IP_TEXT_MAX];
+
+    ss_log_limited(&engine->handshake_log, uv_now(&port->relay->worker->loop), SS_LOG_ERROR,
+                   "failed to handshake with %s: %s", ss_ip_format(&client->ip, text),
+                   status == SS_ERR_REPLAY ? "repeated UDP packet" : "suspicious UDP packet");
+}
+
+static bool open_request(struct ss_udp_port *port, struct request *request)
+{
+    struct ss_packet_opened opened;
+    enum ss_status status = ss_packet_open(port->codec, request->datagram->bytes, now_s(), &opened);
+
+    if (status != SS_OK) {
+        ss_count(&port->counters->handshakes_failed, 1);
+        log_refused(port, &request->datagram->peer, status);
+        return false;
+    }
+    request->target = opened.target;
+    request->address = opened.address;
+    request->payload = opened.payload;
+    return true;
+}
+
+static bool read_socks5_request(struct ss_udp_port *port, struct request *request)
+{
+    const struct ss_span *bytes = &request->datagram->bytes;
+    struct ss_reader in = {.ptr = bytes->ptr, .len = bytes->len};
+
+    request->control = ss_control_find(&port->relay->controls, &request->datagram->peer);
+    if (request->control == NULL && !port->options.udp_open)
+        return false;
+    if (ss_socks5_read_udp(&in, &request->target) != SS_OK)
+        return false;
+    request->payload = (struct ss_span){.ptr = bytes->ptr + (bytes->len - in.len), .len = in.len};
+    request->address = (struct ss_view){.ptr = bytes->ptr + SOCKS5_UDP_PREFIX,
+                                        .len = bytes->len - in.len - SOCKS5_UDP_PREFIX};
+    return true;
+}
+
+static bool read_request(struct ss_udp_port *port, struct request *request)
+{
+    switch (port->options.ingress) {
+    case SS_INGRESS_SHADOWSOCKS:
+        return open_request(port, request);
+    case SS_INGRESS_SOCKS5:
+        return read_socks5_request(port, request);
+    case SS_INGRESS_FIXED:
+        request->target = *port->options.fixed_target;
+        request->address = (struct ss_view){.ptr = port->address, .len = port->address_len};
+        request->payload = request->datagram->bytes;
+        return true;
+    }
+    return false;
+}
+
+static void send_to_target(struct ss_association *association, const struct ss_addr *to,
+                           struct ss_view payload)
+{
+    struct ss_udp_out *out = ss_association_out(association, to->ip.family);
+
+    if (out == NULL) {
+        ss_log_debug("[udp] no socket for a target of this family: a datagram is dropped");
+        return;
+    }
+    ss_udp_send(association->port->relay->outbox, out->fd, out->family, to, NULL, payload);
+}
+
+static void send_sealed(struct ss_association *association, const struct ss_addr *to,
+                        const struct request *request)
+{
+    struct ss_udp_port *port = association->port;
+    const struct ss_packet_payload payload = {
+        .bytes = request->payload,
+        .head = SS_UDP_HEADROOM + (size_t)(request->payload.ptr - request->datagram->bytes.ptr),
+        .tail = SS_UDP_TAILROOM,
+    };
+    struct ss_view sealed;
+
+    if (ss_packet_seal_in_place(port->codec, request->address, &payload, now_s(), &sealed) == SS_OK)
+        send_to_target(association, to, sealed);
+}
+
+static void to_target(struct ss_association *association, const struct request *request)
+{
+    struct ss_addr to = {.port = request->target.port};
+    const struct ss_view payload = {.ptr = request->payload.ptr, .len = request->payload.len};
+
+    if (ss_target_ip(&request->target, &to.ip) ||
+        ss_udp_name_address(association, request->target.name, to.port, 0, payload, &to.ip))
+        send_to_target(association, &to, payload);
+}
+
+static void to_upstream(struct ss_association *association, const struct request *request)
+{
+    struct ss_udp_port *port = association->port;
+    const struct ss_endpoint *endpoint = &port->options.upstreams[0];
+    struct ss_addr to = port->upstream;
+    uint8_t *joined;
+
+    if (to.ip.family != SS_FAMILY_NONE) {
+        send_sealed(association, &to, request);
+        return;
+    }
+    /* A fixed target's address is brought in front of the payload, where there is room for it. */
+    joined = request->payload.ptr - request->address.len;
+    memmove(joined, request->address.ptr, request->address.len);
+    if (ss_udp_name_address(
+            association, endpoint->host, endpoint->port, request->address.len,
+            (struct ss_view){.ptr = joined, .len = request->address.len + request->payload.len},
+            &to.ip)) {
+        to.port = endpoint->port;
+        send_sealed(association, &to, request);
+    }
+}
+
+void ss_udp_send_waiting(struct ss_association *association, const struct ss_addr *to,
+                         size_t address_len, struct ss_view bytes)
+{
+    struct ss_udp_relay *relay = association->port->relay;
+
+    if (association->port->options.egress == SS_EGRESS_UPSTREAM) {
+        const struct ss_packet_payload payload = {
+            .bytes = {.ptr = (uint8_t *)(uintptr_t)bytes.ptr + address_len,
+                      .len = bytes.len - address_len},
+            .head = address_len};
+        const struct ss_span out = {.ptr = relay->scratch, .len = relay->scratch_len};
+        size_t sealed_len;
+
+        if (ss_packet_seal(association->port->codec,
+                           (struct ss_view){.ptr = bytes.ptr, .len = address_len}, &payload,
+                           now_s(), out, &sealed_len) != SS_OK)
+            return;
+        bytes = (struct ss_view){.ptr = relay->scratch, .len = sealed_len};
+    }
+    send_to_target(association, to, bytes);
+    ss_udp_flush(relay->outbox); /* the bytes go away */
+}
+
+static struct ss_association *association_for(struct ss_udp_port *port,
+                                              const struct request *request)
+{
+    const struct ss_datagram *datagram = request->datagram;
+    struct ss_association *association = ss_association_find(port, &datagram->peer);
+
+    if (association == NULL) {
+        association = ss_association_new(port, &datagram->peer);
+        if (association == NULL)
+            return NULL;
+        if (request->control != NULL)
+            ss_control_attach(request->control, association);
+    } else {
+        ss_association_touch(association);
+    }
+    association->local = datagram->local;
+    return association;
+}
+
+static bool is_too_large(const struct ss_udp_port *port, size_t payload_len)
+{
+    uint32_t mtu = port->relay->engine->options.mtu;
+
+    return mtu != 0 && payload_len + SS_UDP_MTU_OVERHEAD > mtu;
+}
+
+static void from_client(struct ss_udp_port *port, const struct ss_datagram *datagram)
+{
+    struct request request = {.datagram = datagram};
+    struct ss_association *association;
+
+    if (!read_request(port, &request))
+        return;
+    if (is_too_large(port, request.payload.len)) {
+        ss_log_debug("[udp] a datagram of %zu bytes is above the MTU that was set",
+                     request.payload.len);
+        return;
+    }
+    association = association_for(port, &request);
+    if (association == NULL)
+        return;
+    ss_count(&port->counters->rx_bytes, request.payload.len);
+    ss_count(&port->counters->rx_datagrams, 1);
+    if (port->options.egress == SS_EGRESS_UPSTREAM)
+        to_upstream(association, &request);
+    else
+        to_target(association, &request);
+}
+
+static void on_port_readable(uv_poll_t *poll, int status, int events)
+{
+    struct ss_udp_port *port = poll->data;
+    struct ss_udp_relay *relay = port->relay;
+    struct ss_datagram got[SS_UDP_BATCH];
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < BATCHES_MAX; i++) {
+        size_t count = ss_udp_receive(relay->inbox, port->fd, got);
+
+        for (size_t k = 0; k < count; k++)
+            from_client(port, &got[k]);
+        ss_udp_flush(relay->outbox);
+        if (count < SS_UDP_BATCH)
+            break;
+    }
+}
+
+/* -- back to the client -- */
+
+static void send_to_client(struct ss_association *association, struct ss_view bytes)
+{
+    struct ss_udp_port *port = association->port;
+
+    ss_udp_send(port->relay->outbox, port->fd, port->family, &association->client,
+                &association->local, bytes);
+}
+
+/* Answers a SOCKS5 client: the prefix goes in front of the address, which lies before the payload.
+ */
+static struct ss_view with_socks5_prefix(struct ss_view address, size_t payload_len)
+{
+    uint8_t *first = (uint8_t *)(uintptr_t)address.ptr - SOCKS5_UDP_PREFIX;
+
+    memset(first, 0, SOCKS5_UDP_PREFIX);
+    return (struct ss_view){.ptr = first, .len = SOCKS5_UDP_PREFIX + address.len + payload_len};
+}
+
+static void from_upstream(struct ss_association *association, const struct ss_datagram *datagram)
+{
+    struct ss_udp_port *port = association->port;
+    struct ss_packet_opened opened;
+
+    if (ss_packet_open(port->codec, datagram->bytes, now_s(), &opened) != SS_OK) {
+        ss_log_debug("[udp] a datagram from a server could not be opened");
+        return;
+    }
+    ss_association_touch(association);
+    ss_count(&port->counters->tx_bytes, opened.payload.len);
+    ss_count(&port->counters->tx_datagrams, 1);
+    if (port->options.ingress == SS_INGRESS_SOCKS5)
+        send_to_client(association, with_socks5_prefix(opened.address, opened.payload.len));
+    else
+        send_to_client(association, (struct ss_view){opened.payload.ptr, opened.payload.len});
+}
+
+/* Writes the sender's address in front of the payload; there is room. */
+static struct ss_view put_origin(const struct ss_datagram *datagram)
+{
+    uint8_t bytes[SS_TARGET_MAX];
+    struct ss_writer out = {.ptr = bytes, .len = sizeof bytes};
+    struct ss_target origin;
+    size_t len;
+
+    ss_target_from_addr(&origin, &datagram->peer);
+    if (ss_target_write(&out, &origin) != SS_OK)
+        return (struct ss_view){0};
+    len = sizeof bytes - out.len;
+    memcpy(datagram->bytes.ptr - len, bytes, len);
+    return (struct ss_view){.ptr = datagram->bytes.ptr - len, .len = len};
+}
+
+static void from_target(struct ss_association *association, const struct ss_datagram *datagram)
+{
+    struct ss_udp_port *port = association->port;
+    struct ss_view address = put_origin(datagram);
+    const struct ss_packet_payload payload = {
+        .bytes = datagram->bytes, .head = SS_UDP_HEADROOM, .tail = SS_UDP_TAILROOM};
+    struct ss_view sealed;
+
+    ss_association_touch(association);
+    ss_count(&port->counters->tx_bytes, datagram->bytes.len);
+    ss_count(&port->counters->tx_datagrams, 1);
+    switch (port->options.ingress) {
+    case SS_INGRESS_SHADOWSOCKS:
+        if (ss_packet_seal_in_place(port->codec, address, &payload, now_s(), &sealed) == SS_OK)
+            send_to_client(association, sealed);
+        break;
+    case SS_INGRESS_SOCKS5:
+        send_to_client(association, with_socks5_prefix(address, datagram->bytes.len));
+        break;
+    case SS_INGRESS_FIXED:
+        send_to_client(association, (struct ss_view){datagram->bytes.ptr, datagram->bytes.len});
+        break;
+    }
+}
+
+void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
+{
+    struct ss_udp_out *out = poll->data;
+    struct ss_association *association = out->association;
+    struct ss_udp_relay *relay = out->relay;
+    struct ss_datagram got[SS_UDP_BATCH];
+    bool upstream;
+
+    (void)status;
+    (void)events;
+    if (association == NULL)
+        return;
+    upstream = association->port->options.egress == SS_EGRESS_UPSTREAM;
+    for (int i = 0; i < BATCHES_MAX; i++) {
+        size_t count = ss_udp_receive(relay->inbox, out->fd, got);
+
+        for (size_t k = 0; k < count; k++) {
+            if (is_too_large(association->port, got[k].bytes.len))
+                continue;
+            if (upstream)
+                from_upstream(association, &got[k]);
+            else
+                from_target(association, &got[k]);
+        }
+        ss_udp_flush(relay->outbox);
+        if (count < SS_UDP_BATCH)
+            break;
+    }
+}
+
+/* -- ports -- */
+
+static enum ss_status relay_new(struct ss_engine *engine)
+{
+    struct ss_udp_relay *relay = calloc(1, sizeof *relay);
+    enum ss_status status;
+
+    if (relay == NULL)
+        return SS_ERR_MEMORY;
+    relay->engine = engine;
+    relay->worker = &engine->workers[0];
+    relay->inbox = ss_udp_inbox_new();
+    relay->outbox = ss_udp_outbox_new();
+    relay->scratch_len = SS_UDP_HEADROOM + SS_UDP_PAYLOAD_MAX + SS_UDP_TAILROOM;
+    relay->scratch = malloc(relay->scratch_len);
+    engine->udp = relay;
+    if (relay->inbox == NULL || relay->outbox == NULL || relay->scratch == NULL)
+        return SS_ERR_MEMORY;
+    status = ss_associations_init(&relay->associations, engine->max_associations,
+                                  engine->options.udp_timeout_ms);
+    if (status == SS_OK)
+        status = ss_controls_init(&relay->controls, engine->max_sessions);
+    return status;
+}
+
+static enum ss_status prepare_codec(struct ss_udp_port *port)
+{
+    const struct ss_profile *profile = port->options.profile;
+    bool is_client = port->options.egress == SS_EGRESS_UPSTREAM;
+    size_t size;
+
+    if (!is_client && port->options.ingress != SS_INGRESS_SHADOWSOCKS)
+        return SS_OK;
+    size = ss_packet_codec_size(profile);
+    port->codec = aligned_alloc(SS_AEAD_CONTEXT_ALIGN, size);
+    if (port->codec == NULL)
+        return SS_ERR_MEMORY;
+    memset(port->codec, 0, size);
+    return ss_packet_codec_begin(port->codec, profile,
+                                 is_client ? SS_CODEC_CLIENT : SS_CODEC_SERVER);
+}
+
+static enum ss_status prepare_ends(struct ss_udp_port *port)
+{
+    struct ss_writer out = {.ptr = port->address, .len = sizeof port->address};
+    const struct ss_listener_options *options = &port->options;
+
+    if (options->ingress == SS_INGRESS_FIXED) {
+        enum ss_status status = ss_target_write(&out, options->fixed_target);
+
+        if (status != SS_OK)
+            return status;
+        port->address_len = sizeof port->address - out.len;
+    }
+    if (options->egress == SS_EGRESS_UPSTREAM &&
+        ss_ip_parse(&port->upstream.ip, options->upstreams[0].host) == SS_OK)
+        port->upstream.port = options->upstreams[0].port;
+    else
+        port->upstream = (struct ss_addr){0};
+    return SS_OK;
+}
+
+enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
+                                    const struct ss_listener_options *options,
+                                    struct ss_udp_port **out, const char **error_text)
+{
+    const struct ss_udp_socket_options how = {
+        .ipv6_only = options->ipv6_only,
+        .reuse_port = options->reuse_port,
+        .wants_local = ss_ip_is_any(&options->address.ip),
+        .dont_fragment = engine->options.mtu != 0,
+        .sndbuf = options->incoming_sndbuf,
+        .rcvbuf = options->incoming_rcvbuf,
+    };
+    struct ss_udp_port *port = calloc(1, sizeof *port);
+    enum ss_status status = SS_ERR_MEMORY;
+
+    if (out != NULL)
+        *out = NULL;
+    if (port == NULL)
+        return SS_ERR_MEMORY;
+    port->fd = -1;
+    port->options = *options;
+    port->family = options->address.ip.family;
+    port->counters = aligned_alloc(_Alignof(struct ss_counters), sizeof *port->counters);
+    if (port->counters == NULL)
+        goto failed;
+    memset(port->counters, 0, sizeof *port->counters);
+    if (engine->udp == NULL) {
+        status = relay_new(engine);
+        if (status != SS_OK)
+            goto failed;
+    }
+    port->relay = engine->udp;
+    status = prepare_codec(port);
+    if (status == SS_OK)
+        status = prepare_ends(port);
+    if (status == SS_OK)
+        status = ss_udp_open(&port->fd, &options->address, &how, error_text);
+    if (status != SS_OK)
+        goto failed;
+    ss_socket_local(port->fd, &port->bound);
+    status = SS_ERR_MEMORY;
+    if (uv_poll_init(&engine->workers[0].loop, &port->poll, port->fd) != 0)
+        goto failed;
+    port->poll.data = port;
+    uv_poll_start(&port->poll, UV_READABLE, on_port_readable);
+    port->next = port->relay->ports;
+    port->relay->ports = port;
+    if (out != NULL)
+        *out = port;
+    return SS_OK;
+
+failed:
+    ss_socket_close(port->fd);
+    if (port->codec != NULL)
+        ss_packet_codec_retire(port->codec);
+    free(port->codec);
+    free(port->counters);
+    free(port);
+    return status;
+}
+
+struct ss_addr ss_udp_port_address(const struct ss_udp_port *port)
+{
+    return port->bound;
+}
+
+struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct ss_addr *listener)
+{
+    struct ss_udp_port *port = relay == NULL ? NULL : relay->ports;
+
+    while (port != NULL &&
+           !(port->options.ingress == SS_INGRESS_SOCKS5 && port->bound.port == listener->port &&
+             ss_ip_equal(&port->bound.ip, &listener->ip)))
+        port = port->next;
+    return port;
+}
+
+void ss_udp_relay_close(struct ss_udp_relay *relay)
+{
+    if (relay == NULL)
+        return;
+    ss_associations_close_all(&relay->associations);
+    for (struct ss_udp_port *port = relay->ports; port != NULL; port = port->next) {
+        uv_close((uv_handle_t *)&port->poll, NULL);
+        ss_socket_close(port->fd);
+    }
+}
+
+void ss_udp_relay_free(struct ss_udp_relay *relay)
+{
+    if (relay == NULL)
+        return;
+    while (relay->ports != NULL) {
+        struct ss_udp_port *port = relay->ports;
+
+        relay->ports = port->next;
+        if (port->codec != NULL)
+            ss_packet_codec_retire(port->codec);
+        free(port->codec);
+        free(port->counters);
+        free(port);
+    }
+    ss_associations_clear(&relay->associations);
+    ss_controls_clear(&relay->controls);
+    ss_udp_inbox_free(relay->inbox);
+    ss_udp_outbox_free(relay->outbox);
+    free(relay->scratch);
+    free(relay);
+}

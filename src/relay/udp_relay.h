@@ -1,0 +1,60 @@
+/*
+ * The way of datagrams: from a port to an association's own socket and back. All of it is on loop
+ * 0. For this folder alone.
+ */
+#ifndef SS_RELAY_UDP_RELAY_H
+#define SS_RELAY_UDP_RELAY_H
+
+#include <stdbool.h>
+
+#include <uv.h>
+
+#include "codec/packet.h"
+#include "net/udp.h"
+#include "relay/association.h"
+#include "relay/control.h"
+#include "relay/counters.h"
+#include "relay/engine.h"
+#include "relay/worker.h"
+
+/* A listening UDP port with its role. */
+struct ss_udp_port {
+    struct ss_udp_relay *relay;
+    struct ss_udp_port *next;
+    struct ss_listener_options options;
+    struct ss_counters *counters;
+    struct ss_packet_codec *codec; /* NULL where neither side speaks Shadowsocks */
+    struct ss_addr bound;
+    struct ss_addr upstream;        /* family 0: its name is to be looked up */
+    uint8_t address[SS_TARGET_MAX]; /* of the fixed target, as on the wire */
+    size_t address_len;
+    uv_poll_t poll; /* its `data` is the port */
+    int fd;
+    enum ss_family family; /* of the socket */
+};
+
+/* One an engine, made when the first port is. */
+struct ss_udp_relay {
+    struct ss_engine *engine;
+    struct ss_worker *worker; /* of loop 0 */
+    struct ss_udp_port *ports;
+    struct ss_associations associations;
+    struct ss_controls controls;
+    struct ss_udp_inbox *inbox;
+    struct ss_udp_outbox *outbox;
+    uint8_t *scratch; /* one sealed datagram of those that waited for a look-up */
+    size_t scratch_len;
+};
+
+/* Handles are closed, in the thread of loop 0; memory stays until ss_udp_relay_free. */
+void ss_udp_relay_close(struct ss_udp_relay *relay);
+void ss_udp_relay_free(struct ss_udp_relay *relay); /* NULL is fine */
+
+/* The port that serves the UDP of a SOCKS5 listener, or NULL. */
+struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct ss_addr *listener);
+
+/* A datagram that waited: `bytes` is the payload, for an upstream with its address in front. */
+void ss_udp_send_waiting(struct ss_association *association, const struct ss_addr *to,
+                         size_t address_len, struct ss_view bytes);
+
+#endif
