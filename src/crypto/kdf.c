@@ -1,27 +1,34 @@
-/* Keys from passwords, subkeys from salts, fingerprints: MD5 is Mbed TLS's, SipHash libsodium's. */
+/* Keys from passwords, subkeys from salts, fingerprints: MD5 and SHA-1 are Mbed TLS's, SipHash
+ * libsodium's. */
 #include "crypto/kdf.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include <mbedtls/md5.h>
+#include <mbedtls/sha1.h>
 #include <mbedtls/version.h>
 #include <sodium.h>
 
 #include "base/bytes.h"
 #include "crypto/secret.h"
-#include "crypto/sha1.h"
 
 /* Mbed TLS 3 gave the functions that return a status the plain names. They fail only where a
  * hardware engine stands behind them. */
 #if MBEDTLS_VERSION_MAJOR < 3
-#define md5_starts mbedtls_md5_starts_ret
-#define md5_update mbedtls_md5_update_ret
-#define md5_finish mbedtls_md5_finish_ret
+#define md5_starts  mbedtls_md5_starts_ret
+#define md5_update  mbedtls_md5_update_ret
+#define md5_finish  mbedtls_md5_finish_ret
+#define sha1_starts mbedtls_sha1_starts_ret
+#define sha1_update mbedtls_sha1_update_ret
+#define sha1_finish mbedtls_sha1_finish_ret
 #else
-#define md5_starts mbedtls_md5_starts
-#define md5_update mbedtls_md5_update
-#define md5_finish mbedtls_md5_finish
+#define sha1_starts mbedtls_sha1_starts
+#define sha1_update mbedtls_sha1_update
+#define sha1_finish mbedtls_sha1_finish
+#define md5_starts  mbedtls_md5_starts
+#define md5_update  mbedtls_md5_update
+#define md5_finish  mbedtls_md5_finish
 #endif
 
 #define MD5_LEN 16
@@ -48,49 +55,68 @@ void ss_kdf_password(uint8_t *key, size_t key_len, const char *password, size_t 
     ss_wipe(digest, sizeof digest);
 }
 
-/* HMAC-SHA1 (RFC 2104): both hashes with the key's block already in them, to be copied from. */
+#define SHA1_LEN   20
+#define SHA1_BLOCK 64
+
+/* HMAC-SHA1 (RFC 2104): both hashes with the key's block already in them, to be cloned. Contexts of
+ * Mbed TLS lie on the stack and hold no memory of their own. */
 struct hmac {
-    struct ss_sha1 inner, outer;
+    mbedtls_sha1_context inner, outer;
 };
+
+static void hmac_init(struct hmac *hmac)
+{
+    mbedtls_sha1_init(&hmac->inner);
+    mbedtls_sha1_init(&hmac->outer);
+}
+
+/* Wipes. */
+static void hmac_clear(struct hmac *hmac)
+{
+    mbedtls_sha1_free(&hmac->inner);
+    mbedtls_sha1_free(&hmac->outer);
+}
 
 static void hmac_set_key(struct hmac *hmac, const uint8_t *key, size_t key_len)
 {
-    uint8_t block[SS_SHA1_BLOCK] = {0};
+    uint8_t block[SHA1_BLOCK] = {0};
 
     if (key_len > sizeof block) {
-        ss_sha1_init(&hmac->inner);
-        ss_sha1_update(&hmac->inner, key, key_len);
-        ss_sha1_finish(&hmac->inner, block);
+        (void)sha1_starts(&hmac->inner);
+        (void)sha1_update(&hmac->inner, key, key_len);
+        (void)sha1_finish(&hmac->inner, block);
     } else if (key_len != 0) {
         memcpy(block, key, key_len);
     }
 
     for (size_t i = 0; i < sizeof block; i++)
         block[i] ^= 0x36;
-    ss_sha1_init(&hmac->inner);
-    ss_sha1_update(&hmac->inner, block, sizeof block);
+    (void)sha1_starts(&hmac->inner);
+    (void)sha1_update(&hmac->inner, block, sizeof block);
 
     for (size_t i = 0; i < sizeof block; i++)
         block[i] ^= 0x36 ^ 0x5c;
-    ss_sha1_init(&hmac->outer);
-    ss_sha1_update(&hmac->outer, block, sizeof block);
+    (void)sha1_starts(&hmac->outer);
+    (void)sha1_update(&hmac->outer, block, sizeof block);
     ss_wipe(block, sizeof block);
 }
 
 /* The code of up to three parts in a row. */
-static void hmac_of(uint8_t code[SS_SHA1_LEN], const struct hmac *hmac, struct ss_view a,
+static void hmac_of(uint8_t code[SHA1_LEN], const struct hmac *hmac, struct ss_view a,
                     struct ss_view b, struct ss_view c)
 {
-    struct ss_sha1 hash = hmac->inner;
+    mbedtls_sha1_context hash;
 
-    ss_sha1_update(&hash, a.ptr, a.len);
-    ss_sha1_update(&hash, b.ptr, b.len);
-    ss_sha1_update(&hash, c.ptr, c.len);
-    ss_sha1_finish(&hash, code);
-    hash = hmac->outer;
-    ss_sha1_update(&hash, code, SS_SHA1_LEN);
-    ss_sha1_finish(&hash, code);
-    ss_wipe(&hash, sizeof hash);
+    mbedtls_sha1_init(&hash);
+    mbedtls_sha1_clone(&hash, &hmac->inner);
+    (void)sha1_update(&hash, a.ptr, a.len);
+    (void)sha1_update(&hash, b.ptr, b.len);
+    (void)sha1_update(&hash, c.ptr, c.len);
+    (void)sha1_finish(&hash, code);
+    mbedtls_sha1_clone(&hash, &hmac->outer);
+    (void)sha1_update(&hash, code, SHA1_LEN);
+    (void)sha1_finish(&hash, code);
+    mbedtls_sha1_free(&hash);
 }
 
 void ss_kdf_hkdf_sha1(uint8_t *out, size_t len, struct ss_view key, struct ss_view salt,
@@ -98,12 +124,13 @@ void ss_kdf_hkdf_sha1(uint8_t *out, size_t len, struct ss_view key, struct ss_vi
 {
     static const struct ss_view nothing = {NULL, 0};
     struct hmac hmac;
-    uint8_t code[SS_SHA1_LEN];
+    uint8_t code[SHA1_LEN];
     uint8_t round = 0;
     size_t have = 0;
 
-    assert(len <= 255 * SS_SHA1_LEN);
+    assert(len <= 255 * SHA1_LEN);
 
+    hmac_init(&hmac);
     hmac_set_key(&hmac, salt.ptr, salt.len);
     hmac_of(code, &hmac, key, nothing, nothing);
 
@@ -117,7 +144,7 @@ void ss_kdf_hkdf_sha1(uint8_t *out, size_t len, struct ss_view key, struct ss_vi
         memcpy(out + have, code, take);
         have += take;
     }
-    ss_wipe(&hmac, sizeof hmac);
+    hmac_clear(&hmac);
     ss_wipe(code, sizeof code);
 }
 

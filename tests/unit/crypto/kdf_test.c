@@ -5,7 +5,6 @@
 
 #include "crypto/random.h"
 #include "crypto/secret.h"
-#include "crypto/sha1.h"
 #include "vectors/read.h"
 
 static void passwords_become_keys(void **state)
@@ -94,63 +93,6 @@ static void hkdf_takes_long_inputs(void **state)
     assert_memory_equal(out, wanted, sizeof wanted);
 }
 
-static void check_sha1(const char *text, size_t repeat, const char *wanted_hex)
-{
-    uint8_t wanted[SS_SHA1_LEN], digest[SS_SHA1_LEN];
-    struct ss_sha1 hash;
-
-    vector_hex(wanted, sizeof wanted, wanted_hex);
-    ss_sha1_init(&hash);
-    for (size_t i = 0; i < repeat; i++)
-        ss_sha1_update(&hash, (const uint8_t *)text, strlen(text));
-    ss_sha1_finish(&hash, digest);
-    assert_memory_equal(digest, wanted, sizeof wanted);
-}
-
-/* The examples of FIPS 180, with and without the processor's help. */
-static void sha1_is_that_of_fips_180(void **state)
-{
-    (void)state;
-    for (int portable = 0; portable <= 1; portable++) {
-        ss_sha1_force_portable(portable);
-        check_sha1("", 1, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-        check_sha1("abc", 1, "a9993e364706816aba3e25717850c26c9cd0d89d");
-        check_sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
-                   "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
-        check_sha1("a", 1000000, "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
-    }
-    ss_sha1_force_portable(0);
-}
-
-/* Whatever the cuts, and both ways of computing agree. */
-static void sha1_takes_its_input_in_any_pieces(void **state)
-{
-    uint8_t message[300], whole[SS_SHA1_LEN], digest[SS_SHA1_LEN];
-    struct ss_sha1 hash;
-
-    (void)state;
-    for (size_t len = 0; len <= sizeof message; len++) {
-        ss_random_bytes(message, len);
-        ss_sha1_force_portable(1);
-        ss_sha1_init(&hash);
-        ss_sha1_update(&hash, message, len);
-        ss_sha1_finish(&hash, whole);
-        ss_sha1_force_portable(0);
-        ss_sha1_init(&hash);
-        for (size_t at = 0; at < len;) {
-            size_t take = 1 + ss_random_below(130);
-
-            if (take > len - at)
-                take = len - at;
-            ss_sha1_update(&hash, message + at, take);
-            at += take;
-        }
-        ss_sha1_finish(&hash, digest);
-        assert_memory_equal(digest, whole, sizeof whole);
-    }
-}
-
-/* The example of the SipHash paper: key 00..0f, message 00..0e. */
 static void the_fingerprint_is_siphash(void **state)
 {
     uint8_t seed[16], message[15];
@@ -191,8 +133,6 @@ int kdf_tests(void)
         cmocka_unit_test(salts_become_subkeys),
         cmocka_unit_test(hkdf_is_that_of_rfc5869),
         cmocka_unit_test(hkdf_takes_long_inputs),
-        cmocka_unit_test(sha1_is_that_of_fips_180),
-        cmocka_unit_test(sha1_takes_its_input_in_any_pieces),
         cmocka_unit_test(the_fingerprint_is_siphash),
         cmocka_unit_test(secrets_are_compared_and_wiped),
     };
