@@ -1,14 +1,16 @@
 """R05: memory reaches a plateau under many short connections and falls back after a burst."""
 
+import contextlib
 import os
 import selectors
 import socket
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import case, proc, socks, wait  # noqa: E402
+from support import case, proc, socks, targets, wait  # noqa: E402
 
 REQUEST = b"GET / HTTP/1.0\r\nHost: plateau.test\r\n\r\n"
 ANSWER = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -94,23 +96,38 @@ class MemoryPlateau(case.Case):
         self.assertGreaterEqual(server.traffic()["total"], CONNECTIONS // AT_ONCE // 10 * AT_ONCE * 10)
 
     def test_falls_back_after_a_burst(self):
-        """1,000 connections that each hold up data; then none."""
+        """60 connections whose clients do not read what comes; then none."""
         server, local = self.chain()
-        stuck = self.target(lambda conn: conn.sendall(bytes(2 * MIB)), keep=True)
-        with self.subTest("warm up"):
-            conn = socks.connect(local.port, stuck.address)
-            socks.receive(conn, 2 * MIB)
-            conn.close()
-        wait.until(lambda: not proc.tcp_connections(server.pid), 10)
-        before = [proc.private_bytes(program.pid) for program in (server, local)]
-        conns = [socks.connect(local.port, stuck.address, timeout=30) for _ in range(200)]
-        wait.until(lambda: stuck.accepted == 201, 30)
-        peak = [proc.private_bytes(program.pid) for program in (server, local)]
+
+        def pushes(conn):
+            block = bytes(1 << 16)
+            while True:
+                conn.sendall(block)
+
+        pusher = self.target(pushes)
+        with contextlib.closing(socks.connect(local.port, pusher.address)) as conn:
+            socks.receive(conn, 8 * MIB)  # warms up
+        running = (server, local)
+        for program in running:
+            program.await_no_sessions()
+        before = [proc.private_bytes(program.pid) for program in running]
+        conns = [socks.connect(local.port, pusher.address, timeout=30) for _ in range(60)]
+        wait.until(lambda: pusher.accepted == 61, 30)
+
+        def stuck():
+            totals = [program.traffic() for program in running]
+            time.sleep(0.5)  # a span without a byte
+            return totals == [program.traffic() for program in running]
+
+        wait.until(stuck, 60, "full buffers")
+        peak = [proc.private_bytes(program.pid) for program in running]
+        self.assertGreater(max(top - start for top, start in zip(peak, before)), 2 * MIB,
+                           "nothing waited in the programs, so that nothing was tested")
         for conn in conns:
             conn.close()
-        for program in (server, local):
-            wait.until(lambda: not proc.tcp_connections(program.pid), 20)
-        for program, start, top in zip((server, local), before, peak):
+        for program in running:
+            program.await_no_sessions(20)
+        for program, start, top in zip(running, before, peak):
             wait.until(lambda: proc.private_bytes(program.pid) <= start + 2 * MIB, 10,
                        "%s: memory after the burst (%.1f, %.1f MiB before and at the peak)" % (
                            program.name, start / MIB, top / MIB))

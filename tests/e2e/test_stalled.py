@@ -62,22 +62,20 @@ class Stalled(case.Case):
         self.fill(unread[-1])
         wait.until(lambda: silent.accepted + ending.accepted + pusher.accepted + deaf.accepted
                    == COUNT, 20)
-        self.settle(server, local)
         limit = 0.03 if self.sanitized else 0.01
-        for share in proc.cpu_shares([server.pid, local.pid], SECONDS):
+        for share in self.shares_at_rest(server, local):
             self.assertLessEqual(share, limit)
         for program in (server, local):
             self.assertEqual(program.traffic()["open"], COUNT)
 
-    def settle(self, *running):
-        """Until the kernel's buffers are full and the programs wait."""
-
-        def still():
-            # Twice, since a span in which a busy machine let nobody run is quiet, too.
-            return all(share < 0.01 for _ in range(2)
-                       for share in proc.cpu_shares([program.pid for program in running], 0.7))
-
-        wait.until(still, 30, "the programs' rest")
+    def shares_at_rest(self, *running):
+        """CPU of a span in which no byte was relayed: the kernel's buffers fill before that."""
+        for _ in range(6):
+            before = [program.traffic() for program in running]
+            shares = proc.cpu_shares([program.pid for program in running], SECONDS)
+            if [program.traffic() for program in running] == before:
+                return shares
+        self.fail("the connections do not come to rest")
 
 
 if __name__ == "__main__":
