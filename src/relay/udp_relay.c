@@ -98,13 +98,14 @@ static bool read_request(struct ss_udp_port *port, struct request *request)
 static void send_to_target(struct ss_association *association, const struct ss_addr *to,
                            struct ss_view payload)
 {
+    static const struct ss_ip any_source;
     struct ss_udp_out *out = ss_association_out(association, to->ip.family);
 
     if (out == NULL) {
         ss_log_debug("[udp] no socket for a target of this family: a datagram is dropped");
         return;
     }
-    ss_udp_send(association->port->relay->outbox, out->fd, out->family, to, NULL, payload);
+    ss_udp_send(association->port->relay->outbox, out->fd, out->family, to, &any_source, payload);
 }
 
 static void send_sealed(struct ss_association *association, const struct ss_addr *to,

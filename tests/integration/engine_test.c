@@ -367,9 +367,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_idle_session_ends_and_traffic_keeps_one_open),
     };
 
+    int failed;
+
     if (argc > 1)
         workers = (unsigned)atoi(argv[1]);
     if (ss_random_start() != SS_OK || ss_resolver_global_start() != SS_OK)
         return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    ss_resolver_global_end();
+    return failed;
 }

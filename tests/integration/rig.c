@@ -26,7 +26,9 @@ struct rig_options rig_defaults(void)
                    .handshake_timeout_ms = 60000,
                    .connect_timeout_ms = 10000,
                    .tcp_idle_timeout_ms = 86400000,
-                   .half_open_timeout_ms = 300000},
+                   .half_open_timeout_ms = 300000,
+                   .max_associations = 256,
+                   .udp_timeout_ms = 60000},
         .method = RIG_METHOD_DEFAULT,
         .password = "rig",
     };
@@ -67,6 +69,10 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
     listener->address = (struct ss_addr){.ip = {.family = SS_FAMILY_IPV4, .bytes = {127, 0, 0, 1}}};
     assert_int_equal(ss_engine_listen(rig->engine, listener, &rig->listener, NULL), SS_OK);
     rig->port = ss_listener_address(rig->listener).port;
+    if (options->udp) {
+        listener->address.port = rig->port;
+        assert_int_equal(ss_engine_listen_udp(rig->engine, listener, NULL, NULL), SS_OK);
+    }
     assert_int_equal(uv_async_init(ss_engine_loop(rig->engine), &rig->stop, on_stop), 0);
     rig->stop.data = rig;
     assert_int_equal(ss_engine_start_workers(rig->engine), SS_OK);
@@ -118,6 +124,7 @@ void rig_stop(struct rig_engine *rig)
     assert_int_equal(pthread_join(rig->thread, NULL), 0);
     ss_engine_traffic(rig->engine, &traffic);
     assert_int_equal(traffic.sessions_opened, traffic.sessions_closed);
+    assert_int_equal(traffic.associations_opened, traffic.associations_closed);
     assert_int_equal(ss_engine_sessions(rig->engine), 0);
     ss_engine_free(rig->engine);
     ss_profile_free(rig->profile);
@@ -249,6 +256,89 @@ int rig_socks_connect(uint16_t local_port, uint16_t target_port)
     rig_send(fd, request, sizeof request);
     rig_receive(fd, reply, sizeof reply);
     assert_memory_equal(reply, expected, sizeof expected);
+    return fd;
+}
+
+int rig_udp_open(uint16_t *port)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof addr;
+    const struct timeval limit = {.tv_sec = LIMIT_S};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    *port = ntohs(addr.sin_port);
+    return fd;
+}
+
+void rig_udp_send(int fd, uint16_t port, const void *bytes, size_t len)
+{
+    struct sockaddr_in addr = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    assert_int_equal(sendto(fd, bytes, len, 0, (struct sockaddr *)&addr, sizeof addr), len);
+}
+
+size_t rig_udp_receive(int fd, void *bytes, size_t cap, uint16_t *from)
+{
+    struct sockaddr_in addr;
+    socklen_t len = sizeof addr;
+    ssize_t got = recvfrom(fd, bytes, cap, 0, (struct sockaddr *)&addr, &len);
+
+    assert_true(got >= 0);
+    if (from != NULL)
+        *from = ntohs(addr.sin_port);
+    return (size_t)got;
+}
+
+static void *udp_echo(void *argument)
+{
+    static char bytes[65536];
+    struct rig_udp_echo *echo = argument;
+    struct sockaddr_in addr;
+    socklen_t len = sizeof addr;
+    ssize_t got;
+
+    while ((got = recvfrom(echo->fd, bytes, sizeof bytes, 0, (struct sockaddr *)&addr, &len)) >=
+           0) {
+        if (ntohs(addr.sin_port) == echo->port)
+            break; /* our own: the sign to stop */
+        echo->last_from = ntohs(addr.sin_port);
+        sendto(echo->fd, bytes, (size_t)got, 0, (struct sockaddr *)&addr, len);
+    }
+    return NULL;
+}
+
+void rig_udp_echo_start(struct rig_udp_echo *echo)
+{
+    const struct timeval forever = {0};
+
+    echo->fd = rig_udp_open(&echo->port);
+    setsockopt(echo->fd, SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof forever);
+    assert_int_equal(pthread_create(&echo->thread, NULL, udp_echo, echo), 0);
+}
+
+void rig_udp_echo_stop(struct rig_udp_echo *echo)
+{
+    rig_udp_send(echo->fd, echo->port, "", 0);
+    pthread_join(echo->thread, NULL);
+    close(echo->fd);
+}
+
+int rig_socks_associate(uint16_t local_port, uint16_t *port)
+{
+    const uint8_t request[] = {5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0};
+    const uint8_t expected[] = {5, 0, 5, 0, 0, 1, 127, 0, 0, 1};
+    uint8_t reply[12];
+    int fd = rig_connect(local_port);
+
+    rig_send(fd, request, sizeof request);
+    rig_receive(fd, reply, sizeof reply);
+    assert_memory_equal(reply, expected, sizeof expected);
+    *port = (uint16_t)(reply[10] << 8 | reply[11]);
     return fd;
 }
 

@@ -19,6 +19,7 @@ struct rig_options {
     struct ss_engine_options engine;
     const char *method;
     const char *password;
+    bool udp; /* a UDP port beside the listener, with the same number */
 };
 struct rig_options rig_defaults(void);
 
@@ -66,6 +67,23 @@ int rig_receive_end(int fd);
 bool rig_is_silent(int fd, int for_ms);
 /* SOCKS5 handshake and request for 127.0.0.1:port; leaves the connection ready for payload. */
 int rig_socks_connect(uint16_t local_port, uint16_t target_port);
+
+/* UDP sockets on 127.0.0.1, which wait 20 s at most. */
+int rig_udp_open(uint16_t *port);
+void rig_udp_send(int fd, uint16_t port, const void *bytes, size_t len);
+/* Returns the length; *from (may be NULL) is the sender's port. */
+size_t rig_udp_receive(int fd, void *bytes, size_t cap, uint16_t *from);
+/* Sends back what comes, until it is stopped. */
+struct rig_udp_echo {
+    pthread_t thread;
+    int fd;
+    uint16_t port;
+    uint16_t last_from; /* whom the latest datagram came from */
+};
+void rig_udp_echo_start(struct rig_udp_echo *echo);
+void rig_udp_echo_stop(struct rig_udp_echo *echo);
+/* UDP ASSOCIATE on a connection of its own; returns the connection, *port is where to send to. */
+int rig_socks_associate(uint16_t local_port, uint16_t *port);
 
 /* Waits until the condition holds, 20 s at most; fails otherwise. */
 #define rig_wait_until(condition)                                    \
