@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/addr.h"
 #include "base/log.h"
@@ -151,10 +152,10 @@ bool ss_nameservers_valid(const char *list);
 /* "ss-local" and so on. */
 const char *ss_program_name(enum ss_program program);
 
-/* The effective configuration as a JSON object on stdout, secrets hidden. */
-void ss_config_print(const struct ss_config *config);
+/* The effective configuration as a JSON object, secrets hidden. */
+void ss_config_print(const struct ss_config *config, FILE *out);
 
-/* An ss:// URL a server address on stdout; false after an error line when there is none. */
-bool ss_config_print_url(const struct ss_config *config);
+/* An ss:// URL a server address, a line each; false after an error line when there is none. */
+bool ss_config_print_url(const struct ss_config *config, FILE *out);
 
 #endif

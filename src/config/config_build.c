@@ -188,6 +188,7 @@ static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw
     status = ss_host_parse(&local->target, "tunnel_address", config->tunnel_address);
     if (status == SS_OK && local->target.port == 0) {
         ss_log_error("tunnel port is not defined");
+        ss_log_error("tunnel_address '%s' has no port", config->tunnel_address);
         status = SS_ERR_ARGUMENT;
     }
     return status;

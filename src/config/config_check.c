@@ -72,6 +72,8 @@ bool ss_number_parse(uint32_t *value, const char *text, uint32_t min, uint32_t m
 
 enum ss_status ss_host_parse(struct ss_endpoint *endpoint, const char *what, const char *text)
 {
+    struct ss_ip ip;
+
     for (size_t i = 0, len = strlen(text); i < len; i++) {
         char meant;
         unsigned code = ss_json_lookalike(text + i, len - i, &meant);
@@ -84,6 +86,13 @@ enum ss_status ss_host_parse(struct ss_endpoint *endpoint, const char *what, con
     }
     if (ss_endpoint_parse(endpoint, text) != SS_OK) {
         ss_log_error("%s '%s' is not a host, with or without a port from 1 to 65535", what, text);
+        return SS_ERR_ARGUMENT;
+    }
+    if (ss_ip_parse(&ip, endpoint->host) != SS_OK &&
+        !ss_host_is_valid(endpoint->host, strlen(endpoint->host))) {
+        ss_log_error("%s '%s' is neither an address nor a name; names in other scripts are written "
+                     "in their xn-- form",
+                     what, text);
         return SS_ERR_ARGUMENT;
     }
     return SS_OK;

@@ -1,7 +1,6 @@
 /* The effective configuration, as --check-config shows it. */
 #include "config/config_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -121,7 +120,7 @@ static void set_bind(json_t *object, const char *key, const struct ss_ip *ip)
         set_text(object, key, ss_ip_format(ip, text));
 }
 
-void ss_config_print(const struct ss_config *config)
+void ss_config_print(const struct ss_config *config, FILE *out)
 {
     json_t *object = json_object(), *list;
 
@@ -144,8 +143,8 @@ void ss_config_print(const struct ss_config *config)
             json_array_append_new(list, local_json(config, &config->locals[i]));
         set(object, "locals", list);
     }
-    json_dumpf(object, stdout, JSON_INDENT(4));
-    putchar('\n');
-    fflush(stdout);
+    json_dumpf(object, out, JSON_INDENT(4));
+    fputc('\n', out);
+    fflush(out);
     json_decref(object);
 }

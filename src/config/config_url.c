@@ -64,7 +64,7 @@ enum ss_status ss_config_url_read(struct ss_raw *raw, const char *text)
     return status;
 }
 
-static bool print_server(const struct ss_config_server *server)
+static bool print_server(const struct ss_config_server *server, FILE *out)
 {
     struct ss_url url = {.method = server->method,
                          .password = server->password,
@@ -92,7 +92,7 @@ static bool print_server(const struct ss_config_server *server)
                         url.endpoint.host);
         fits = ss_url_format(text, cap, &url);
         if (fits)
-            puts(text);
+            fprintf(out, "%s\n", text);
         else
             ss_log_error("the ss:// URL would be too long");
     }
@@ -101,12 +101,12 @@ static bool print_server(const struct ss_config_server *server)
     return fits;
 }
 
-bool ss_config_print_url(const struct ss_config *config)
+bool ss_config_print_url(const struct ss_config *config, FILE *out)
 {
     bool printed = true;
 
     for (size_t i = 0; i < config->server_count; i++)
-        printed = print_server(&config->servers[i]) && printed;
-    fflush(stdout);
+        printed = print_server(&config->servers[i], out) && printed;
+    fflush(out);
     return printed;
 }

@@ -2,6 +2,7 @@
 #include "service/service.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,7 +257,7 @@ static int check_config(const struct ss_config *config)
     bool good = prepare(&service);
 
     if (good)
-        ss_config_print(config);
+        ss_config_print(config, stdout);
     ss_service_free_profiles(&service);
     return good ? 0 : EXIT_FATAL;
 }
@@ -279,7 +280,7 @@ int ss_service_main(enum ss_program program, int argc, char **argv)
     }
     switch (config.task) {
     case SS_TASK_PRINT_URL:
-        exit_code = ss_config_print_url(&config) ? 0 : EXIT_FATAL;
+        exit_code = ss_config_print_url(&config, stdout) ? 0 : EXIT_FATAL;
         break;
     case SS_TASK_CHECK_CONFIG:
         exit_code = check_config(&config);
