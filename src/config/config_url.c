@@ -94,7 +94,7 @@ static bool print_server(const struct ss_config_server *server, FILE *out)
         if (fits)
             fprintf(out, "%s\n", text);
         else
-            ss_log_error("the ss:// URL would be too long");
+            ss_log_error("server %s has no form as an ss:// URL", url.endpoint.host);
     }
     ss_wipe(text, cap);
     free(text);

@@ -120,6 +120,15 @@ static const char *read_user(struct ss_url *url, const char *text, size_t len)
     return wrong;
 }
 
+/* Whether a name can stand in a URL: nothing in it that has a meaning there. */
+static bool is_url_name(const char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (strchr(":/?#[]@%\\\"", name[i]) != NULL)
+            return false;
+    return ss_host_is_valid(name, len);
+}
+
 /* host:port or [IPv6]:port; the port must be there. */
 static const char *read_host(struct ss_url *url, const char *text, size_t len)
 {
@@ -151,8 +160,7 @@ static const char *read_host(struct ss_url *url, const char *text, size_t len)
         if (ss_ip_parse(&ip, url->endpoint.host) != SS_OK || ip.family != SS_FAMILY_IPV6)
             return "what stands in brackets is not an IPv6 address";
     } else {
-        if (!ss_host_is_valid(text, host_len) || memchr(text, ':', host_len) != NULL ||
-            memchr(text, '[', host_len) != NULL || memchr(text, ']', host_len) != NULL)
+        if (!is_url_name(text, host_len))
             return "the host is missing, or not a name or an address";
         memcpy(url->endpoint.host, text, host_len);
         url->endpoint.host[host_len] = '\0';
@@ -175,11 +183,14 @@ static const char *read_query(struct ss_url *url, const char *text, size_t len)
             if (value == NULL)
                 return "a percent sign is not followed by two hexadecimal digits";
             options = strchr(value, ';');
-            if (options != NULL) {
+            if (options != NULL)
                 *options++ = '\0';
-                if (*options != '\0')
-                    url->plugin_opts = ss_text_copy(options);
+            if (value[0] == '\0') { /* no name, no plugin */
+                ss_secret_free(value);
+                return NULL;
             }
+            if (options != NULL && *options != '\0')
+                url->plugin_opts = ss_text_copy(options);
             url->plugin = value;
         }
         if (end == NULL)
@@ -341,6 +352,8 @@ bool ss_url_format(char *text, size_t cap, const struct ss_url *url)
     char port[8];
     size_t digits = 0;
 
+    if (!bracket && !is_url_name(url->endpoint.host, strlen(url->endpoint.host)))
+        return false;
     put_text(&out, "ss://");
     if (!put_user(&out, url))
         return false;

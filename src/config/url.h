@@ -23,7 +23,7 @@ const char *ss_url_parse(struct ss_url *url, const char *text);
 /* Wipes the password. */
 void ss_url_clear(struct ss_url *url);
 
-/* False when `cap` bytes are too few. */
+/* False when `cap` bytes are too few, or the host is a name that no URL can hold. */
 bool ss_url_format(char *text, size_t cap, const struct ss_url *url);
 
 #endif

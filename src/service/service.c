@@ -101,11 +101,14 @@ static void raise_limits(struct running *running)
 static bool make_engine(struct running *running)
 {
     const struct ss_config *config = running->service.config;
+    /* The engine's budget is for sessions; the listening sockets come first. */
+    uint32_t listeners = (uint32_t)running->service.plan_count;
+    uint32_t descriptors = running->descriptors > listeners ? running->descriptors - listeners : 0;
     uint32_t connect_s = config->timeout_s < CONNECT_MAX_S ? config->timeout_s : CONNECT_MAX_S;
     const struct ss_engine_options options = {
         .workers = config->workers,
         .max_connections = config->max_connections,
-        .descriptors = running->descriptors,
+        .descriptors = descriptors,
         .handshake_timeout_ms = config->handshake_timeout_s * 1000,
         .connect_timeout_ms = connect_s * 1000,
         .tcp_idle_timeout_ms = config->tcp_idle_timeout_s * 1000u,
@@ -127,7 +130,9 @@ static bool make_engine(struct running *running)
     if (status == SS_OK)
         return true;
     if (status == SS_ERR_LIMIT)
-        ss_log_error("%u descriptors are too few; raise the limit, see -n", running->descriptors);
+        ss_log_error("%u descriptors are too few for %u listening sockets and a connection; raise "
+                     "the limit, see -n",
+                     running->descriptors, listeners);
     else
         ss_log_error("the relay can't be started: %s", ss_status_text(status));
     return false;
@@ -271,6 +276,8 @@ int ss_service_main(enum ss_program program, int argc, char **argv)
         ss_log_error("the libraries can't be started");
         return EXIT_FATAL;
     }
+    if (ss_process_logs_to_journal())
+        ss_log_set_timestamps(false);
     if (!ss_config_read(&config, program, argc, argv, ss_file_read, &exit_code))
         return exit_code;
     if (config.workers == 0) {

@@ -24,6 +24,9 @@ SS_CHECKED enum ss_status ss_process_switch_user(const char *user, const char **
 
 bool ss_process_is_root(void);
 
+/* Whether what goes to stderr ends in a journal that stamps lines itself. */
+bool ss_process_logs_to_journal(void);
+
 /* From here on a write to a closed connection is an error, not a signal. */
 void ss_process_ignore_pipes(void);
 

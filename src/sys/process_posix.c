@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include <sched.h>
 #endif
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -94,6 +96,19 @@ enum ss_status ss_process_switch_user(const char *user, const char **error_text)
 bool ss_process_is_root(void)
 {
     return geteuid() == 0;
+}
+
+/* The service manager says which stream it reads, by device and inode. */
+bool ss_process_logs_to_journal(void)
+{
+    const char *said = getenv("JOURNAL_STREAM");
+    char real[64];
+    struct stat about;
+
+    if (said == NULL || fstat(STDERR_FILENO, &about) != 0)
+        return false;
+    snprintf(real, sizeof real, "%ju:%ju", (uintmax_t)about.st_dev, (uintmax_t)about.st_ino);
+    return strcmp(real, said) == 0;
 }
 
 void ss_process_ignore_pipes(void)

@@ -44,8 +44,7 @@ static void tolerances(void **state)
         "{\"a\":1,}",
         "{\"a\":[1,2,],}",
         "{\"a\":1 , \r\n\t }",
-        "// first\r\n{\"a\":1, // second\r\n /* third\n * fourth */ \"b\":2, /* last */ }\r\n// "
-        "end",
+        "// first\r\n{\"a\":1, // second\r\n /* third\n * fourth */ \"b\":2, /* last */ }\r\n//",
         "{\"a\":1}// no line end",
         "{\"a\":\"// no comment /* here, ] } , \"}",
         "{\"a\":\"\\\"//\\\\\",}",
