@@ -94,7 +94,7 @@ check() {
     directory=$(directory_of "$part")
     echo "== $part: testing"
     log=$directory/run.log
-    { $around ctest --test-dir "$directory" --output-on-failure -j "$jobs" "$@" || echo failed; } |
+    { $around ctest --test-dir "$directory" --output-on-failure --timeout 600 -j "$jobs" "$@" || echo failed; } |
         tee "$log"
     tail -n 1 "$log" | grep -q '^failed$' && failed="$failed $part"
     # An empty run is not a green one.
