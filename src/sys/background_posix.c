@@ -51,7 +51,7 @@ static bool write_pid(int fd, pid_t pid)
 }
 
 /* The parent's part: back when the child has said a word, or can't any more. */
-static enum ss_background_side wait_for_child(pid_t child, int fd, int *exit_code)
+static void wait_for_child(pid_t child, int fd, int *exit_code)
 {
     char word;
     ssize_t got;
@@ -67,7 +67,18 @@ static enum ss_background_side wait_for_child(pid_t child, int fd, int *exit_cod
         *exit_code = WIFEXITED(how) && WEXITSTATUS(how) != 0 ? WEXITSTATUS(how) : 255;
     }
     close(fd);
-    return SS_BACKGROUND_PARENT;
+}
+
+/* Closes what is open and leaves a struct that stands for no background. */
+static void forget(struct ss_background *background)
+{
+    if (background->pid_fd >= 0)
+        close(background->pid_fd);
+    if (background->ready_fd >= 0)
+        close(background->ready_fd);
+    free(background->pid_path);
+    memset(background, 0, sizeof *background);
+    background->pid_fd = background->ready_fd = -1;
 }
 
 static void detach(void)
@@ -130,7 +141,9 @@ enum ss_background_side ss_background_enter(struct ss_background *background, co
         ends[1] = -1;
         goto failed_with_text;
     }
-    return wait_for_child(child, ends[0], exit_code);
+    wait_for_child(child, ends[0], exit_code);
+    forget(background);
+    return SS_BACKGROUND_PARENT;
 
 failed:
     *error_text = strerror(errno);
@@ -138,11 +151,7 @@ failed_with_text:
     for (int i = 0; i < 2; i++)
         if (ends[i] >= 0)
             close(ends[i]);
-    if (background->pid_fd >= 0)
-        close(background->pid_fd);
-    free(background->pid_path);
-    memset(background, 0, sizeof *background);
-    background->pid_fd = background->ready_fd = -1;
+    forget(background);
     return SS_BACKGROUND_FAILED;
 }
 
@@ -169,10 +178,5 @@ void ss_background_leave(struct ss_background *background)
         ours.st_ino == there.st_ino && unlink(background->pid_path) != 0 &&
         ftruncate(background->pid_fd, 0) != 0)
         errno = 0;
-    close(background->pid_fd);
-    if (background->ready_fd >= 0)
-        close(background->ready_fd);
-    free(background->pid_path);
-    memset(background, 0, sizeof *background);
-    background->pid_fd = background->ready_fd = -1;
+    forget(background);
 }
