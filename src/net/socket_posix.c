@@ -123,6 +123,9 @@ static void warn_once(atomic_flag *warned, const char *what, enum ss_status stat
 
 static atomic_flag warned_mptcp = ATOMIC_FLAG_INIT;
 static atomic_flag warned_fast_open = ATOMIC_FLAG_INIT;
+static atomic_flag warned_no_delay = ATOMIC_FLAG_INIT;
+static atomic_flag warned_keep_alive = ATOMIC_FLAG_INIT;
+static atomic_flag warned_user_timeout = ATOMIC_FLAG_INIT;
 static atomic_flag warned_reuse_port = ATOMIC_FLAG_INIT;
 static atomic_flag warned_interface = ATOMIC_FLAG_INIT;
 static atomic_flag warned_buffers = ATOMIC_FLAG_INIT;
@@ -164,11 +167,13 @@ static void set_stream_defaults(int fd)
 {
     int on = 1;
 
-    /* Neither is worth failing for, and neither is ever refused by a kernel that knows TCP. */
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT) !=
-        SS_OK)
-        ss_log_debug("keep-alive could not be set");
+    enum ss_status status;
+
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        warn_once(&warned_no_delay, "TCP no-delay", ss_status_from_errno(errno));
+    status = ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT);
+    if (status != SS_OK)
+        warn_once(&warned_keep_alive, "TCP keep-alive", status);
 }
 
 enum ss_status ss_socket_listen(int *out, const struct ss_addr *addr,
@@ -267,9 +272,11 @@ enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
 
     set_stream_defaults(fd);
     set_buffers(fd, options->sndbuf, options->rcvbuf);
-    if (options->user_timeout_ms > 0 &&
-        ss_sockopt_user_timeout(fd, options->user_timeout_ms) != SS_OK)
-        ss_log_debug("TCP_USER_TIMEOUT could not be set");
+    if (options->user_timeout_ms > 0) {
+        status = ss_sockopt_user_timeout(fd, options->user_timeout_ms);
+        if (status != SS_OK)
+            warn_once(&warned_user_timeout, "a time limit for unacknowledged data", status);
+    }
     if (options->interface != NULL) {
         status = ss_sockopt_interface(fd, options->interface);
         if (status != SS_OK) {

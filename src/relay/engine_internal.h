@@ -19,6 +19,7 @@ struct ss_engine {
     struct ss_udp_relay *udp; /* NULL without a UDP port; set before threads start */
     uint32_t max_sessions;
     uint32_t max_associations;
+    uint64_t accept_logged_ms;
     uv_timer_t accept_retry; /* after the system was out of descriptors */
     bool stopping;
 

@@ -106,14 +106,12 @@ static void write_waiting(struct ss_flow *flow)
     struct ss_span spans[4];
     uv_buf_t bufs[4]; /* with more, libuv would allocate */
     size_t count = ss_block_queue_spans(&flow->waiting, spans, 4);
-    size_t listed = 0;
     int result;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         bufs[i] = uv_buf_init((char *)spans[i].ptr, (unsigned)spans[i].len);
-        listed += spans[i].len;
-    }
-    assert(listed == flow->waiting.len); /* a read fills at most four blocks */
+    /* All of them: a read fills at most four blocks. */
+    assert(spans[count - 1].ptr == flow->waiting.last->bytes + flow->waiting.last->begin);
     flow->writing = true;
     result = uv_write(&flow->waiting.first->request, (uv_stream_t *)&flow->sink->tcp, bufs,
                       (unsigned)count, on_written);

@@ -14,6 +14,8 @@
 
 /* So long nothing is accepted after the system was out of descriptors or memory. */
 #define ACCEPT_RETRY_MS 100
+/* And so seldom it is said. */
+#define ACCEPT_LOG_MS 1000
 
 static const struct ss_ingress *const ingresses[] = {
     [SS_INGRESS_SOCKS5] = &ss_ingress_socks5,
@@ -68,8 +70,13 @@ static void on_accept_retry(uv_timer_t *timer)
 
 static void out_of_descriptors(struct ss_engine *engine)
 {
-    ss_log_limited(&engine->accept_log, uv_now(&engine->workers[0].loop), SS_LOG_ERROR,
-                   "accept: the system is out of descriptors or memory; trying again");
+    uint64_t now_ms = uv_now(&engine->workers[0].loop);
+
+    if (engine->accept_logged_ms + ACCEPT_LOG_MS <= now_ms) {
+        engine->accept_logged_ms = now_ms;
+        ss_log_limited(&engine->accept_log, now_ms, SS_LOG_ERROR,
+                       "accept: the system is out of descriptors or memory; trying again");
+    }
     for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
         ss_listener_pause(l);
     uv_timer_start(&engine->accept_retry, on_accept_retry, ACCEPT_RETRY_MS, 0);
