@@ -24,6 +24,7 @@ struct ss_dial {
     uint32_t upstream;       /* the one being tried */
     uint32_t upstreams_left; /* to try after it */
     enum ss_status last;     /* why the latest attempt failed */
+    struct ss_target target; /* the session's, for the header */
     uint16_t port;
     bool fast_open;
     bool connecting; /* `request` is with libuv */
@@ -71,8 +72,10 @@ static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *
             struct ss_worker *worker = dial->session->worker;
 
             ss_log_limited(&worker->engine->dial_log, uv_now(&worker->loop), SS_LOG_ERROR,
+                           "failed to resolve the provided hostname");
+            ss_log_limited(&worker->engine->dial_log, uv_now(&worker->loop), SS_LOG_ERROR,
                            "getaddrinfo: %s: %s",
-                           dial->session->listener->options.upstreams[dial->upstream].host,
+                           dial->session->listener->options.upstreams[dial->upstream].endpoint.host,
                            ss_status_text(status));
         }
     }
@@ -99,7 +102,7 @@ static void find_addresses(struct ss_dial *dial, const char *name, const struct 
 static void dial_upstream(struct ss_dial *dial)
 {
     const struct ss_endpoint *endpoint =
-        &dial->session->listener->options.upstreams[dial->upstream];
+        &dial->session->listener->options.upstreams[dial->upstream].endpoint;
     struct ss_ip ip;
 
     dial->port = endpoint->port;
@@ -123,8 +126,13 @@ static void on_connected(uv_connect_t *request, int result)
     }
     dial->conn = NULL;
     if (result == 0) {
+        struct ss_target target = dial->target;
+        const struct ss_profile *profile =
+            through_upstream(dial) ? session->listener->options.upstreams[dial->upstream].profile
+                                   : NULL;
+
         release(dial, session->worker);
-        ss_session_connected(session, conn);
+        ss_session_connected(session, conn, profile, &target);
         return;
     }
     dial->last = ss_status_from_uv(result);
@@ -211,6 +219,7 @@ bool ss_dial_start(struct ss_session *session, const struct ss_target *target, b
         return false;
     memset(dial, 0, sizeof *dial);
     dial->session = session;
+    dial->target = *target;
     dial->fast_open = first_write;
     dial->last = SS_ERR_NOT_FOUND;
     session->dial = dial;

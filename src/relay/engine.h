@@ -69,17 +69,28 @@ enum ss_egress_kind {
     SS_EGRESS_UPSTREAM, /* through a Shadowsocks server */
 };
 
-#define SS_UPSTREAMS_MAX 10
+/* A Shadowsocks server that a client-side program sends to. */
+struct ss_upstream {
+    struct ss_endpoint endpoint;
+    const struct ss_profile *profile;
+};
+
+/* Who may use a SOCKS5 listener (RFC 1929). Texts are borrowed, NUL-terminated, 1 to 255 bytes. */
+struct ss_socks5_user {
+    const char *name, *password;
+};
 
 /* A listening address with its role. All that is pointed to must outlive the engine. */
 struct ss_listener_options {
     struct ss_addr address;
     enum ss_ingress_kind ingress;
     enum ss_egress_kind egress;
-    const struct ss_profile *profile; /* NULL where neither side speaks Shadowsocks */
+    const struct ss_profile *profile; /* of SS_INGRESS_SHADOWSOCKS; else NULL */
     const struct ss_target *fixed_target;
-    const struct ss_endpoint *upstreams;
+    const struct ss_upstream *upstreams;
     size_t upstream_count;
+    const struct ss_socks5_user *users; /* with any, SOCKS5 clients must log in */
+    size_t user_count;
     int backlog;
     bool ipv6_only;
     bool reuse_port;

@@ -1,11 +1,14 @@
 /* The target is in the client's SOCKS5 request (RFC 1928). */
 #include "relay/ingress.h"
 
+#include <string.h>
+
 #include "base/log.h"
+#include "crypto/secret.h"
 #include "net/tcp.h"
 #include "proto/socks5.h"
 
-enum step { STEP_GREETING, STEP_REQUEST };
+enum step { STEP_GREETING, STEP_LOGIN, STEP_REQUEST };
 
 /* Replies are short: a client whose window does not take one is not reading at all. */
 static enum ss_status answer(struct ss_session *session, const uint8_t *bytes, size_t len)
@@ -45,12 +48,56 @@ static enum ss_status learn_greeting(struct ss_session *session, struct ss_reade
 
     if (status != SS_OK)
         return status;
-    if (!greeting.no_auth) {
-        status = answer_choice(session, SS_SOCKS5_NO_METHOD);
-        return status != SS_OK ? status : SS_ERR_UNSUPPORTED;
+    if (session->listener->options.user_count != 0) {
+        session->ingress_step = STEP_LOGIN;
+        if (greeting.password)
+            return answer_choice(session, SS_SOCKS5_PASSWORD);
+    } else {
+        session->ingress_step = STEP_REQUEST;
+        if (greeting.no_auth)
+            return answer_choice(session, SS_SOCKS5_NO_AUTH);
     }
+    status = answer_choice(session, SS_SOCKS5_NO_METHOD);
+    return status != SS_OK ? status : SS_ERR_UNSUPPORTED;
+}
+
+/* Both texts whole, in the same time whatever they are: the buffers are compared, not the strings.
+ */
+static bool is_known(const struct ss_listener_options *options, const struct ss_socks5_login *login)
+{
+    bool known = false;
+
+    for (size_t i = 0; i < options->user_count; i++) {
+        struct ss_socks5_login user = {0};
+        bool same;
+
+        strncpy(user.user, options->users[i].name, sizeof user.user - 1);
+        strncpy(user.password, options->users[i].password, sizeof user.password - 1);
+        same = ss_equal_constant_time(user.user, login->user, sizeof user.user);
+        same = ss_equal_constant_time(user.password, login->password, sizeof user.password) && same;
+        known = known || same;
+        ss_wipe(&user, sizeof user);
+    }
+    return known;
+}
+
+static enum ss_status learn_login(struct ss_session *session, struct ss_reader *in)
+{
+    struct ss_socks5_login login = {0};
+    uint8_t bytes[2];
+    struct ss_writer out = {.ptr = bytes, .len = sizeof bytes};
+    enum ss_status status = ss_socks5_read_login(in, &login);
+    bool known;
+
+    if (status != SS_OK)
+        return status;
+    known = is_known(&session->listener->options, &login);
+    ss_wipe(&login, sizeof login);
     session->ingress_step = STEP_REQUEST;
-    return answer_choice(session, SS_SOCKS5_NO_AUTH);
+    status = ss_socks5_write_login_status(&out, known ? 0 : 1);
+    if (status == SS_OK)
+        status = answer(session, bytes, sizeof bytes - out.len);
+    return status != SS_OK || known ? status : SS_ERR_AUTH;
 }
 
 static enum ss_status learn_request(struct ss_session *session, struct ss_reader *in,
@@ -92,6 +139,8 @@ static enum ss_status learn(struct ss_session *session, struct ss_span bytes,
 
     if (session->ingress_step == STEP_GREETING)
         status = learn_greeting(session, &in);
+    if (status == SS_OK && session->ingress_step == STEP_LOGIN)
+        status = learn_login(session, &in);
     if (status == SS_OK)
         status = learn_request(session, &in, target);
     if (status == SS_NEED_INPUT)

@@ -60,13 +60,6 @@ static void dial(struct ss_session *session, const struct ss_target *target)
     log_target(session, target);
     ss_session_enter(session, SS_PHASE_DIAL);
     if (options->egress == SS_EGRESS_UPSTREAM) {
-        struct ss_codec *codec = ss_session_codec(session);
-
-        if (ss_codec_begin(codec, options->profile, SS_CODEC_CLIENT) != SS_OK) {
-            ss_session_abort(session);
-            return;
-        }
-        ss_codec_set_target(codec, target);
         if (session->up.waiting.len == 0)
             ss_worker_start_deadline(session->worker, &session->worker->first_payload,
                                      &session->first_payload);
@@ -197,7 +190,8 @@ void ss_session_source_ended(struct ss_session *session, struct ss_flow *flow, b
     ss_flow_end(flow, broken);
 }
 
-void ss_session_connected(struct ss_session *session, struct ss_conn *outbound)
+void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
+                          const struct ss_profile *profile, const struct ss_target *target)
 {
     struct ss_flow *up = &session->up;
     bool header_now = !ss_deadline_pending(&session->first_payload);
@@ -208,6 +202,15 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound)
     session->down.source = outbound;
     ss_session_touch(session);
     ss_session_enter(session, SS_PHASE_STREAM);
+    if (profile != NULL) {
+        struct ss_codec *codec = ss_session_codec(session);
+
+        if (ss_codec_begin(codec, profile, SS_CODEC_CLIENT) != SS_OK) {
+            ss_session_abort(session);
+            return;
+        }
+        ss_codec_set_target(codec, target);
+    }
     ss_flow_connect(up, outbound, header_now);
     if (session->phase != SS_PHASE_CLOSING)
         ss_flow_read(&session->down);

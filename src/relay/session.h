@@ -102,8 +102,10 @@ bool ss_session_was_active(struct ss_session *session);
 /* No payload came within the time that a header may wait. */
 void ss_session_first_payload_deadline(struct ss_session *session);
 
-/* What the dialer came to. */
-void ss_session_connected(struct ss_session *session, struct ss_conn *outbound);
+/* What the dialer came to. `profile` is the upstream's, NULL without one; `target` is the
+ * session's. */
+void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
+                          const struct ss_profile *profile, const struct ss_target *target);
 void ss_session_unreachable(struct ss_session *session, enum ss_status status);
 
 /* Both flows are shut, or one side ended: closes or waits for the other. */

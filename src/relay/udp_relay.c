@@ -136,7 +136,7 @@ static void to_target(struct ss_association *association, const struct request *
 static void to_upstream(struct ss_association *association, const struct request *request)
 {
     struct ss_udp_port *port = association->port;
-    const struct ss_endpoint *endpoint = &port->options.upstreams[0];
+    const struct ss_endpoint *endpoint = &port->options.upstreams[0].endpoint;
     struct ss_addr to = port->upstream;
     uint8_t *joined;
 
@@ -383,8 +383,9 @@ static enum ss_status relay_new(struct ss_engine *engine)
 
 static enum ss_status prepare_codec(struct ss_udp_port *port)
 {
-    const struct ss_profile *profile = port->options.profile;
     bool is_client = port->options.egress == SS_EGRESS_UPSTREAM;
+    const struct ss_profile *profile =
+        is_client ? port->options.upstreams[0].profile : port->options.profile;
     size_t size;
 
     if (!is_client && port->options.ingress != SS_INGRESS_SHADOWSOCKS)
@@ -411,8 +412,8 @@ static enum ss_status prepare_ends(struct ss_udp_port *port)
         port->address_len = sizeof port->address - out.len;
     }
     if (options->egress == SS_EGRESS_UPSTREAM &&
-        ss_ip_parse(&port->upstream.ip, options->upstreams[0].host) == SS_OK)
-        port->upstream.port = options->upstreams[0].port;
+        ss_ip_parse(&port->upstream.ip, options->upstreams[0].endpoint.host) == SS_OK)
+        port->upstream.port = options->upstreams[0].endpoint.port;
     else
         port->upstream = (struct ss_addr){0};
     return SS_OK;

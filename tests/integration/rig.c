@@ -64,7 +64,9 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
     assert_int_equal(ss_profile_new(&rig->profile, &profile), SS_OK);
     engine.codec_size = ss_codec_size(rig->profile);
     assert_int_equal(ss_engine_new(&rig->engine, &engine), SS_OK);
-    listener->profile = rig->profile;
+    if (listener->ingress == SS_INGRESS_SHADOWSOCKS)
+        listener->profile = rig->profile;
+    rig->upstream.profile = rig->profile;
     listener->backlog = 128;
     listener->address = (struct ss_addr){.ip = {.family = SS_FAMILY_IPV4, .bytes = {127, 0, 0, 1}}};
     assert_int_equal(ss_engine_listen(rig->engine, listener, &rig->listener, NULL), SS_OK);
@@ -90,7 +92,7 @@ void rig_server_start(struct rig_engine *rig, const struct rig_options *options)
 static void set_upstream(struct rig_engine *rig, struct ss_listener_options *listener,
                          uint16_t port)
 {
-    rig->upstream = (struct ss_endpoint){.host = "127.0.0.1", .port = port};
+    rig->upstream.endpoint = (struct ss_endpoint){.host = "127.0.0.1", .port = port};
     listener->egress = SS_EGRESS_UPSTREAM;
     listener->upstreams = &rig->upstream;
     listener->upstream_count = 1;

@@ -29,7 +29,7 @@ struct rig_engine {
     struct ss_listener *listener;
     struct ss_profile *profile;
     struct ss_salt_memory *salts;
-    struct ss_endpoint upstream;
+    struct ss_upstream upstream;
     struct ss_target target;
     pthread_t thread;
     uv_async_t stop;
