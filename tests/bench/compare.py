@@ -60,18 +60,28 @@ def null(name, path, target, extra=()):
     return Chain(name, front.await_listening(entry), back, entry)
 
 
-def iperf_server(port):
-    process = programs.Program(["iperf3", "-s", "-p", port, "-B", "127.0.0.1", "--forceflush"])
-    process.await_log("Server listening")
-    return process
+class Iperf:
+    """The server at the end of every chain; it says "listening" anew after each run."""
+
+    def __init__(self):
+        self.port = ports.free_port()
+        self.runs = 0
+        self.process = programs.Program(
+            ["iperf3", "-s", "-p", self.port, "-B", "127.0.0.1", "--forceflush"])
+        self.await_ready()
+
+    def await_ready(self):
+        self.runs += 1
+        self.process.await_log("Server listening", 30, self.runs)
 
 
-def one_round(chain, seconds, down, streams):
+def one_round(chain, iperf, seconds, down, streams):
     before = [proc.cpu_seconds(program.pid) for program in (chain.front, chain.back)]
     command = ["iperf3", "-c", "127.0.0.1", "-p", str(chain.entry), "-t", str(seconds), "-J",
                "-P", str(streams)]
     run = subprocess.run(command + (["-R"] if down else []), capture_output=True, text=True,
                          timeout=seconds * 4 + 30)
+    iperf.await_ready()
     try:
         result = json.loads(run.stdout)
         received = result["end"]["sum_received"]["bytes"]
@@ -117,7 +127,8 @@ def table(method, direction, chains):
     sys.stdout.flush()
 
 
-def measure(options, method, direction, target):
+def measure(options, method, direction, iperf):
+    target = iperf.port
     relay = options.null or os.path.join(options.bin, "null_relay")
     chains = []
     try:
@@ -131,8 +142,8 @@ def measure(options, method, direction, target):
             chains.append(shadowsocks(name, directory, method, target))
         for _ in range(options.rounds):
             for chain in chains:
-                chain.rounds.append(
-                    one_round(chain, options.seconds, direction == "down", options.streams))
+                chain.rounds.append(one_round(
+                    chain, iperf, options.seconds, direction == "down", options.streams))
     finally:
         for chain in chains:
             chain.stop()
@@ -157,18 +168,17 @@ def main():
     parser.add_argument("--json", help="raw figures; kept ones are in docs/measurements/")
     options = parser.parse_args()
 
-    port = ports.free_port()
-    server = iperf_server(port)
+    iperf = Iperf()
     results = []
     try:
         for method in options.methods.split(","):
             for direction in ("up", "down"):
                 if options.direction in (direction, "both"):
-                    results += measure(options, method, direction, port)
+                    results += measure(options, method, direction, iperf)
     except Failed as error:
         sys.exit(str(error))
     finally:
-        server.kill()
+        iperf.process.kill()
     if options.json:
         cpu = ""
         with open("/proc/cpuinfo") as file:
