@@ -115,8 +115,8 @@ def dnsmasq(names):
         return None
     port = ports.free_port()
     arguments = ["--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts",
-                 "--bind-interfaces", "--listen-address=127.0.0.1", "--pid-file=", "--log-facility=-",
-                 "--port=%d" % port]
+                 "--bind-interfaces", "--listen-address=127.0.0.1", "--pid-file=",
+                 "--log-facility=-", "--port=%d" % port]
     if os.geteuid() == 0:
         arguments.append("--user=root")
     arguments += ["--address=/%s/%s" % (name, address_of(name)) for name in names]
