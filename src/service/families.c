@@ -41,14 +41,14 @@ static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *
 }
 
 static void ask_all(struct asking *asking, struct ss_resolver *resolver,
-                    const struct ss_endpoint *servers, size_t count)
+                    const struct ss_upstream *servers, size_t count)
 {
     struct ss_ip ip;
 
     for (size_t i = 0; i < count; i++) {
-        if (ss_ip_parse(&ip, servers[i].host) == SS_OK)
+        if (ss_ip_parse(&ip, servers[i].endpoint.host) == SS_OK)
             continue;
-        if (ss_resolver_ask(resolver, servers[i].host, on_resolved, asking) == NULL) {
+        if (ss_resolver_ask(resolver, servers[i].endpoint.host, on_resolved, asking) == NULL) {
             asking->only_ipv6 = false;
             return;
         }
@@ -58,7 +58,7 @@ static void ask_all(struct asking *asking, struct ss_resolver *resolver,
         uv_run(&asking->loop, UV_RUN_DEFAULT);
 }
 
-static bool look_up(const struct ss_endpoint *servers, size_t count, const char *nameservers)
+static bool look_up(const struct ss_upstream *servers, size_t count, const char *nameservers)
 {
     const struct ss_resolver_options options = {.nameservers = nameservers, .tries = 1};
     struct asking asking = {.only_ipv6 = true};
@@ -81,14 +81,14 @@ static bool look_up(const struct ss_endpoint *servers, size_t count, const char 
     return asking.only_ipv6;
 }
 
-bool ss_service_only_ipv6(const struct ss_endpoint *servers, size_t count, const char *nameservers)
+bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const char *nameservers)
 {
     bool names = false;
 
     for (size_t i = 0; i < count; i++) {
         struct ss_ip ip;
 
-        if (ss_ip_parse(&ip, servers[i].host) != SS_OK)
+        if (ss_ip_parse(&ip, servers[i].endpoint.host) != SS_OK)
             names = true;
         else if (ip.family != SS_FAMILY_IPV6)
             return false;

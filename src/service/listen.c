@@ -50,37 +50,23 @@ static bool plan_server(struct ss_service *service)
     return true;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-/* The upstream servers of a client; all share one key. */
+/* The upstream servers of a client, each with the method and key of its own. */
 static bool gather_upstreams(struct ss_service *service)
 {
     const struct ss_config *config = service->config;
-    const struct ss_config_server *first = &config->servers[0];
+    size_t count = 0;
 
-    service->upstreams = calloc(SS_UPSTREAMS_MAX, sizeof *service->upstreams);
+    for (size_t i = 0; i < config->server_count; i++)
+        count += config->servers[i].address_count;
+    service->upstreams = calloc(count, sizeof *service->upstreams);
     if (service->upstreams == NULL)
         return false;
     for (size_t i = 0; i < config->server_count; i++) {
-        const struct ss_config_server *server = &config->servers[i];
+        for (size_t a = 0; a < config->servers[i].address_count; a++) {
+            struct ss_upstream *upstream = &service->upstreams[service->upstream_count++];
 
-        if (strcmp(server->method, first->method) != 0 || !same_text(server->key, first->key) ||
-            !same_text(server->password, first->password)) {
-            ss_log_warn("server %s is left out: this version uses servers of one method and "
-                        "password, those of the first",
-                        server->addresses[0].host);
-            continue;
-        }
-        for (size_t a = 0; a < server->address_count; a++) {
-            if (service->upstream_count == SS_UPSTREAMS_MAX) {
-                ss_log_warn("only %d servers are used; %s is left out", SS_UPSTREAMS_MAX,
-                            server->addresses[a].host);
-                continue;
-            }
-            service->upstreams[service->upstream_count++] = server->addresses[a];
+            upstream->endpoint = config->servers[i].addresses[a];
+            upstream->profile = service->profiles[i];
         }
     }
     return true;
@@ -102,7 +88,6 @@ static bool plan_client(struct ss_service *service)
         plan->options.address.port = local->port;
         plan->options.ingress = SS_INGRESS_SOCKS5;
         plan->options.egress = SS_EGRESS_UPSTREAM;
-        plan->options.profile = service->profiles[0];
         plan->options.upstreams = service->upstreams;
         plan->options.upstream_count = service->upstream_count;
         plan->options.backlog = SOMAXCONN;

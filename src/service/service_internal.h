@@ -21,7 +21,7 @@ struct ss_service {
 
     struct ss_plan *plans;
     size_t plan_count;
-    struct ss_endpoint *upstreams;
+    struct ss_upstream *upstreams;
     size_t upstream_count;
     struct ss_target *targets; /* ss-tunnel: one a local */
 };
@@ -46,7 +46,7 @@ void ss_service_free_plans(struct ss_service *service);
  * Whether every one of the servers, given as addresses or by name, has IPv6 addresses alone. Names
  * are looked up on a loop of its own; what does not answer within a second counts as no.
  */
-bool ss_service_only_ipv6(const struct ss_endpoint *servers, size_t count, const char *nameservers);
+bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const char *nameservers);
 
 /* Binds them all, a line each. False after the error lines. */
 bool ss_service_listen(struct ss_service *service, struct ss_engine *engine);

@@ -133,8 +133,8 @@ static void the_key_that_is_offered_is_one(void **state)
 
 static void literal_servers_tell_their_family(void **state)
 {
-    const struct ss_endpoint ipv6 = {.host = "2001:db8::1", .port = 1};
-    const struct ss_endpoint both[2] = {ipv6, {.host = "192.0.2.1", .port = 1}};
+    const struct ss_upstream ipv6 = {.endpoint = {.host = "2001:db8::1", .port = 1}};
+    const struct ss_upstream both[2] = {ipv6, {.endpoint = {.host = "192.0.2.1", .port = 1}}};
     (void)state;
 
     assert_true(ss_service_only_ipv6(&ipv6, 1, NULL));
