@@ -193,13 +193,13 @@ struct ss_udp_out *ss_association_out(struct ss_association *association, enum s
     for (int i = 0; i < 2; i++) {
         if (association->outs[i] != NULL)
             continue;
-        if (bound->family != SS_FAMILY_NONE)
-            association->outs[i] = open_out(association, bound);
-        else if (both)
+        if (!both) /* with a source of the other family alone, this one is not served */
+            association->outs[i] =
+                bound->family != SS_FAMILY_NONE ? open_out(association, bound) : NULL;
+        else
             association->outs[i] = open_out(association, &any[1]);
-        /* A system without IPv6, or bound in the other family only. */
-        if (association->outs[i] == NULL && bound->family == SS_FAMILY_NONE)
-            association->outs[i] = open_out(association, &any[family == SS_FAMILY_IPV6]);
+        if (association->outs[i] == NULL && both) /* a system without IPv6 */
+            association->outs[i] = open_out(association, &any[0]);
         return association->outs[i];
     }
     return NULL;

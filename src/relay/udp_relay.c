@@ -202,7 +202,10 @@ static bool is_too_large(const struct ss_udp_port *port, size_t payload_len)
 {
     uint32_t mtu = port->relay->engine->options.mtu;
 
-    return mtu != 0 && payload_len + SS_UDP_MTU_OVERHEAD > mtu;
+    if (mtu == 0 || payload_len + SS_UDP_MTU_OVERHEAD <= mtu)
+        return false;
+    ss_log_debug("[udp] a datagram of %zu bytes is above the MTU that was set", payload_len);
+    return true;
 }
 
 static void from_client(struct ss_udp_port *port, const struct ss_datagram *datagram)
@@ -210,13 +213,8 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
     struct request request = {.datagram = datagram};
     struct ss_association *association;
 
-    if (!read_request(port, &request))
+    if (!read_request(port, &request) || is_too_large(port, request.payload.len))
         return;
-    if (is_too_large(port, request.payload.len)) {
-        ss_log_debug("[udp] a datagram of %zu bytes is above the MTU that was set",
-                     request.payload.len);
-        return;
-    }
     association = association_for(port, &request);
     if (association == NULL)
         return;
@@ -276,6 +274,8 @@ static void from_upstream(struct ss_association *association, const struct ss_da
         ss_log_debug("[udp] a datagram from a server could not be opened");
         return;
     }
+    if (is_too_large(port, opened.payload.len))
+        return;
     ss_association_touch(association);
     ss_count(&port->counters->tx_bytes, opened.payload.len);
     ss_count(&port->counters->tx_datagrams, 1);
@@ -309,6 +309,8 @@ static void from_target(struct ss_association *association, const struct ss_data
         .bytes = datagram->bytes, .head = SS_UDP_HEADROOM, .tail = SS_UDP_TAILROOM};
     struct ss_view sealed;
 
+    if (is_too_large(port, datagram->bytes.len))
+        return;
     ss_association_touch(association);
     ss_count(&port->counters->tx_bytes, datagram->bytes.len);
     ss_count(&port->counters->tx_datagrams, 1);
@@ -343,8 +345,6 @@ void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
         size_t count = ss_udp_receive(relay->inbox, out->fd, got);
 
         for (size_t k = 0; k < count; k++) {
-            if (is_too_large(association->port, got[k].bytes.len))
-                continue;
             if (upstream)
                 from_upstream(association, &got[k]);
             else
