@@ -198,7 +198,8 @@ struct ss_udp_out *ss_association_out(struct ss_association *association, enum s
                 bound->family != SS_FAMILY_NONE ? open_out(association, bound) : NULL;
         else
             association->outs[i] = open_out(association, &any[1]);
-        if (association->outs[i] == NULL && both) /* a system without IPv6 */
+        /* A system without IPv6. */
+        if (association->outs[i] == NULL && both && family == SS_FAMILY_IPV4)
             association->outs[i] = open_out(association, &any[0]);
         return association->outs[i];
     }
