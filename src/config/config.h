@@ -43,9 +43,9 @@ struct ss_config_server {
     char *key;      /* URL-safe base64; beats the password; NULL: none */
     char *plugin;   /* never empty; NULL: none */
     char *plugin_opts;
-    char *name; /* a label; NULL: none */
-    enum ss_mode mode;
-    bool mode_given; /* its own, not the program's */
+    char *name;        /* a label; NULL: none */
+    enum ss_mode mode; /* of a client: what the server may be used for */
+    bool mode_given;   /* its own, not the program's */
 };
 
 /* RFC 1929 users of a SOCKS5 listener. */
@@ -58,6 +58,8 @@ struct ss_config_user {
 struct ss_config_local {
     char *address; /* NULL: the loopback address that fits the servers */
     uint16_t port;
+    char *udp_address; /* NULL: `address` */
+    uint16_t udp_port; /* 0: `port` */
     enum ss_mode mode;
     bool mode_given;
     struct ss_endpoint target; /* ss-tunnel */
@@ -79,6 +81,7 @@ struct ss_config {
 
     /* Source addresses of outgoing connections; family 0: any. */
     struct ss_ip bind_ipv4, bind_ipv6;
+    struct ss_ip udp_advertised; /* told to UDP ASSOCIATE; family 0: the address that was reached */
 
     /* One field a row of the table in settings.c, in its order. */
     char *method;
@@ -103,7 +106,9 @@ struct ss_config {
     bool mptcp;
     bool no_delay;
     bool reuse_port;
-    uint32_t mtu; /* 0: no limit of ours */
+    uint32_t mtu;  /* 0: no limit of ours */
+    bool udp_open; /* ss-local takes datagrams without an ASSOCIATE connection */
+    char *udp_advertised_address;
     uint32_t tcp_incoming_sndbuf, tcp_incoming_rcvbuf;
     uint32_t tcp_outgoing_sndbuf, tcp_outgoing_rcvbuf;
     char *pid_file;
@@ -114,6 +119,8 @@ struct ss_config {
     uint8_t log_level; /* enum ss_log_level */
     uint32_t workers;  /* 0: as many as the machine offers */
     uint32_t max_connections;
+    uint32_t max_associations;
+    uint32_t udp_timeout_s;
     uint32_t handshake_timeout_s;
     uint32_t tcp_idle_timeout_s;
     uint32_t half_open_timeout_s;

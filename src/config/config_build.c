@@ -42,8 +42,9 @@ static enum ss_status inherit(struct ss_config_server *server, const struct ss_c
         free(server->plugin);
         server->plugin = NULL;
     }
+    /* A client's own mode is about what it listens on. */
     if (!server->mode_given)
-        server->mode = config->mode;
+        server->mode = config->program == SS_PROGRAM_SERVER ? config->mode : SS_MODE_TCP_AND_UDP;
     return status;
 }
 

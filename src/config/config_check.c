@@ -10,6 +10,13 @@
 #include "codec/salt_memory.h"
 #include "config/json.h"
 
+#define ASSOCIATIONS_CLIENT 1024
+#define ASSOCIATIONS_SERVER 4096
+
+/* Of `timeout`, for UDP: it never was less than this, and milliseconds of it fit into 32 bits. */
+#define UDP_TIMEOUT_LEAST_S 10
+#define UDP_TIMEOUT_MOST_S  2592000
+
 const char *ss_program_name(enum ss_program program)
 {
     switch (program) {
@@ -295,15 +302,40 @@ static void choose_sources(struct ss_config *config, const struct ss_raw *raw)
     }
 }
 
-static enum ss_status finish(struct ss_config *config, struct ss_raw *raw)
+/* Numbers that depend on the program or on each other. */
+static void choose_numbers(struct ss_config *config)
 {
-    enum ss_status status;
+    bool is_server = config->program == SS_PROGRAM_SERVER;
 
     if (config->timeout_s == 0)
         config->timeout_s = 60;
     if (config->salt_memory == 0)
-        config->salt_memory =
-            config->program == SS_PROGRAM_SERVER ? SS_SALT_MEMORY_SERVER : SS_SALT_MEMORY_CLIENT;
+        config->salt_memory = is_server ? SS_SALT_MEMORY_SERVER : SS_SALT_MEMORY_CLIENT;
+    if (config->max_associations == 0)
+        config->max_associations = is_server ? ASSOCIATIONS_SERVER : ASSOCIATIONS_CLIENT;
+    if (config->udp_timeout_s == 0) {
+        config->udp_timeout_s =
+            config->timeout_s > UDP_TIMEOUT_LEAST_S ? config->timeout_s : UDP_TIMEOUT_LEAST_S;
+        if (config->udp_timeout_s > UDP_TIMEOUT_MOST_S)
+            config->udp_timeout_s = UDP_TIMEOUT_MOST_S;
+    }
+}
+
+static enum ss_status choose_advertised(struct ss_config *config)
+{
+    const char *text = config->udp_advertised_address;
+
+    if (text == NULL || ss_ip_parse(&config->udp_advertised, text) == SS_OK)
+        return SS_OK;
+    ss_log_error("udp_advertised_address: '%s' is not an IP address", text);
+    return SS_ERR_ARGUMENT;
+}
+
+static enum ss_status finish(struct ss_config *config, struct ss_raw *raw)
+{
+    enum ss_status status;
+
+    choose_numbers(config);
     if (config->verbose &&
         ss_config_source(config, offsetof(struct ss_config, log_level)) != SS_SOURCE_LINE)
         config->log_level = SS_LOG_DEBUG;
@@ -317,7 +349,9 @@ static enum ss_status finish(struct ss_config *config, struct ss_raw *raw)
             return SS_ERR_MEMORY;
     }
     choose_sources(config, raw);
-    status = ss_config_build_servers(config, raw);
+    status = choose_advertised(config);
+    if (status == SS_OK)
+        status = ss_config_build_servers(config, raw);
     if (status == SS_OK && config->program != SS_PROGRAM_SERVER)
         status = ss_config_build_locals(config, raw);
     return status;

@@ -335,6 +335,28 @@ static enum ss_status take_forward(struct ss_config_local *local, const char *wh
     return status;
 }
 
+/* Where a tunnel's UDP is, if apart. A SOCKS5 client looks for it where it found TCP. */
+static enum ss_status take_udp_address(struct ss_config_local *local, const char *where,
+                                       const json_t *object, enum ss_program program)
+{
+    enum ss_status status =
+        take_text(&local->udp_address, where, object, "local_udp_address", NULL);
+
+    if (status == SS_OK)
+        status = take_port(&local->udp_port, where, object, "local_udp_port", NULL);
+    if (status != SS_OK || program == SS_PROGRAM_TUNNEL)
+        return status;
+    if ((local->udp_port != 0 && local->udp_port != local->port) ||
+        (local->udp_address != NULL &&
+         (local->address == NULL || strcmp(local->udp_address, local->address) != 0))) {
+        ss_log_error("%sUDP of a SOCKS5 listener has the address and port of its TCP; see "
+                     "udp_advertised_address",
+                     where);
+        return SS_ERR_UNSUPPORTED;
+    }
+    return SS_OK;
+}
+
 static enum ss_status read_local(struct ss_raw *raw, size_t index, const json_t *object)
 {
     struct where where = where_is("locals", index);
@@ -378,6 +400,8 @@ static enum ss_status read_local(struct ss_raw *raw, size_t index, const json_t 
         status = take_mode(&local->mode, &mode_given, where.text, object);
     if (status == SS_OK && local->port == 0)
         status = missing(where.text, "local_port");
+    if (status == SS_OK)
+        status = take_udp_address(local, where.text, object, raw->program);
     if (status == SS_OK && raw->program == SS_PROGRAM_TUNNEL)
         status = take_forward(local, where.text, object);
     if (status == SS_OK && raw->program == SS_PROGRAM_LOCAL) {

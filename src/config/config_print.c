@@ -60,6 +60,9 @@ static json_t *local_json(const struct ss_config *config, const struct ss_config
         set_text(object, "protocol", "tunnel");
     set_text(object, "local_address", local->address);
     set(object, "local_port", json_integer(local->port));
+    set_text(object, "local_udp_address", local->udp_address);
+    if (local->udp_port != 0)
+        set(object, "local_udp_port", json_integer(local->udp_port));
     set_text(object, "mode", ss_mode_text(local->mode));
     if (config->program == SS_PROGRAM_TUNNEL) {
         set_text(object, "forward_address", local->target.host);

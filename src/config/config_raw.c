@@ -65,6 +65,7 @@ void ss_config_server_clear(struct ss_config_server *server)
 void ss_config_local_clear(struct ss_config_local *local)
 {
     free(local->address);
+    free(local->udp_address);
     free(local->auth_path);
     users_free(local->users, local->user_count);
     memset(local, 0, sizeof *local);

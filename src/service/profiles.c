@@ -91,7 +91,8 @@ static struct ss_profile *make_profile(struct ss_service *service,
     uint8_t key[KEY_TEXT_MAX];
     size_t key_len = 0;
     struct ss_profile *profile = NULL;
-    struct ss_profile_options options = {.method = method, .salts = service->salts};
+    struct ss_profile_options options = {
+        .method = method, .salts = service->salts, .packet_salts = service->packet_salts};
     enum ss_status status = SS_OK;
 
     if (server->key != NULL) {
@@ -146,10 +147,14 @@ void ss_service_log_methods(const struct ss_config *config)
 bool ss_service_make_profiles(struct ss_service *service)
 {
     const struct ss_config *config = service->config;
+    bool only, udp = ss_service_wants_udp(config, &only);
 
     service->profiles = calloc(config->server_count, sizeof(struct ss_profile *));
     service->salts = ss_salt_memory_new(config->salt_memory);
-    if (service->profiles == NULL || service->salts == NULL) {
+    if (udp)
+        service->packet_salts = ss_salt_memory_new(config->salt_memory);
+    if (service->profiles == NULL || service->salts == NULL ||
+        (udp && service->packet_salts == NULL)) {
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
         return false;
     }
@@ -188,5 +193,6 @@ void ss_service_free_profiles(struct ss_service *service)
     free(service->profiles);
     service->profiles = NULL;
     ss_salt_memory_free(service->salts);
-    service->salts = NULL;
+    ss_salt_memory_free(service->packet_salts);
+    service->salts = service->packet_salts = NULL;
 }

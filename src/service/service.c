@@ -42,7 +42,7 @@ static bool start_libraries(void)
     return ss_resolver_global_start() == SS_OK && ss_random_start() == SS_OK;
 }
 
-static void log_traffic(const struct ss_engine *engine)
+static void log_traffic(const struct ss_engine *engine, bool udp)
 {
     struct ss_traffic traffic;
 
@@ -51,6 +51,11 @@ static void log_traffic(const struct ss_engine *engine)
                 " bytes, sent %" PRIu64 " bytes",
                 ss_engine_sessions(engine), traffic.sessions_opened, traffic.rx_bytes,
                 traffic.tx_bytes);
+    if (udp)
+        ss_log_info("traffic: UDP associations %" PRIu64 " open, %" PRIu64
+                    " total; received %" PRIu64 " datagrams, sent %" PRIu64 " datagrams",
+                    traffic.associations_opened - traffic.associations_closed,
+                    traffic.associations_opened, traffic.rx_datagrams, traffic.tx_datagrams);
 }
 
 static void close_signals(struct running *running)
@@ -65,7 +70,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct running *running = handle->data;
 
     if (number == SIGUSR1) {
-        log_traffic(running->engine);
+        log_traffic(running->engine, running->service.udp_bound != 0);
         return;
     }
     close_signals(running);
@@ -113,6 +118,9 @@ static bool make_engine(struct running *running)
         .connect_timeout_ms = connect_s * 1000,
         .tcp_idle_timeout_ms = config->tcp_idle_timeout_s * 1000u,
         .half_open_timeout_ms = config->half_open_timeout_s * 1000u,
+        .max_associations = running->service.udp_plans != 0 ? config->max_associations : 0,
+        .udp_timeout_ms = config->udp_timeout_s * 1000u,
+        .mtu = config->mtu,
         .ipv6_first = config->ipv6_first,
         .nameservers = config->nameservers,
         .fast_open = config->fast_open,

@@ -9,21 +9,31 @@
 /* One socket to listen on. */
 struct ss_plan {
     const char *host; /* as it was configured */
+    bool udp;
     struct ss_listener_options options;
+};
+
+/* The upstream servers of a client, for one transport. */
+struct ss_upstreams {
+    struct ss_upstream *list;
+    size_t count;
 };
 
 struct ss_service {
     const struct ss_config *config;
 
     struct ss_salt_memory *salts;
-    struct ss_profile **profiles; /* one a server of the configuration */
+    struct ss_salt_memory *packet_salts; /* NULL where there is no UDP */
+    struct ss_profile **profiles;        /* one a server of the configuration */
     size_t codec_size;
 
     struct ss_plan *plans;
-    size_t plan_count;
-    struct ss_upstream *upstreams;
-    size_t upstream_count;
-    struct ss_target *targets; /* ss-tunnel: one a local */
+    size_t plan_count; /* tcp_plans + udp_plans */
+    size_t tcp_plans, udp_plans;
+    size_t udp_bound; /* of the UDP plans */
+    struct ss_upstreams tcp_upstreams, udp_upstreams;
+    struct ss_socks5_user *users; /* of all locals, one behind the other */
+    struct ss_target *targets;    /* ss-tunnel: one a local */
 };
 
 /* Settings that this version knows and does not offer. False after an error line. */
@@ -40,6 +50,9 @@ void ss_service_free_profiles(struct ss_service *service);
 
 /* Which sockets there will be; looks names up. False after the error lines. */
 bool ss_service_make_plans(struct ss_service *service);
+/* What is left open until it is time to listen: default addresses, and families. May ask a name
+ * server. */
+void ss_service_settle_plans(struct ss_service *service);
 void ss_service_free_plans(struct ss_service *service);
 
 /*
@@ -47,6 +60,9 @@ void ss_service_free_plans(struct ss_service *service);
  * are looked up on a loop of its own; what does not answer within a second counts as no.
  */
 bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const char *nameservers);
+
+/* Whether the configuration asks for any UDP; *only: and nowhere for TCP. */
+bool ss_service_wants_udp(const struct ss_config *config, bool *only);
 
 /* Binds them all, a line each. False after the error lines. */
 bool ss_service_listen(struct ss_service *service, struct ss_engine *engine);

@@ -9,42 +9,54 @@ static bool refuse(const char *what)
     return false;
 }
 
-static bool wants_udp(const struct ss_config *config, bool *udp_only)
+bool ss_service_wants_udp(const struct ss_config *config, bool *only)
 {
     bool wanted = false;
 
-    *udp_only = false;
+    *only = true;
     for (size_t i = 0; config->program == SS_PROGRAM_SERVER && i < config->server_count; i++) {
         wanted |= config->servers[i].mode != SS_MODE_TCP_ONLY;
-        *udp_only |= config->servers[i].mode == SS_MODE_UDP_ONLY;
+        *only &= config->servers[i].mode == SS_MODE_UDP_ONLY;
     }
     for (size_t i = 0; i < config->local_count; i++) {
         wanted |= config->locals[i].mode != SS_MODE_TCP_ONLY;
-        *udp_only |= config->locals[i].mode == SS_MODE_UDP_ONLY;
+        *only &= config->locals[i].mode == SS_MODE_UDP_ONLY;
     }
     return wanted;
 }
 
+/* Users log in over TCP, so datagrams from those who never did are for nobody then. */
+static bool users_can_log_in(const struct ss_config *config)
+{
+    for (size_t i = 0; i < config->local_count; i++) {
+        const struct ss_config_local *local = &config->locals[i];
+
+        if (local->user_count == 0 || local->mode == SS_MODE_TCP_ONLY)
+            continue;
+        if (config->udp_open) {
+            ss_log_error("udp_open and socks5_auth exclude each other: datagrams alone carry no "
+                         "user");
+            return false;
+        }
+        if (local->mode == SS_MODE_UDP_ONLY) {
+            ss_log_error("socks5_auth needs TCP: where UDP alone is relayed (-U, udp_only) nobody "
+                         "can log in");
+            return false;
+        }
+    }
+    return true;
+}
+
 bool ss_service_supports(const struct ss_config *config)
 {
-    bool udp_only;
-
     for (size_t i = 0; i < config->server_count; i++)
         if (config->servers[i].plugin != NULL)
             return refuse("plugin: plugins are");
-    for (size_t i = 0; i < config->local_count; i++)
-        if (config->locals[i].user_count != 0)
-            return refuse("socks5_auth: users of SOCKS5 clients are");
     if (config->acl != NULL)
         return refuse("acl: access control lists are");
     if (config->manager_address != NULL)
         return refuse("manager_address: reports to a manager are");
-    if (wants_udp(config, &udp_only)) {
-        if (udp_only)
-            return refuse("-U, udp_only: relaying UDP is");
-        ss_log_warn("UDP is not relayed by this version; TCP is");
-    }
-    return true;
+    return users_can_log_in(config);
 }
 
 static void log_source(const char *family, const struct ss_ip *ip)
@@ -63,6 +75,8 @@ static void log_buffer(const char *direction, const char *kind, uint32_t size)
 
 void ss_service_log_options(const struct ss_config *config)
 {
+    bool only;
+
     if (config->program == SS_PROGRAM_SERVER) {
         log_source("IPv4", &config->bind_ipv4);
         log_source("IPv6", &config->bind_ipv6);
@@ -71,6 +85,11 @@ void ss_service_log_options(const struct ss_config *config)
         ss_log_info("resolving hostname to IPv6 address first");
     if (config->fast_open)
         ss_log_info("using tcp fast open");
+    if (config->program == SS_PROGRAM_SERVER && ss_service_wants_udp(config, &only)) {
+        ss_log_info("UDP relay enabled");
+        if (only)
+            ss_log_info("TCP relay disabled");
+    }
     /* ss-tunnel has always said it for the option alone, where that was met. */
     if (config->no_delay && config->program != SS_PROGRAM_TUNNEL)
         ss_log_info("enable TCP no-delay");

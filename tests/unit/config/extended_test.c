@@ -49,7 +49,7 @@ static void lists_of_servers_and_locals(void **state)
     assert_string_equal(r->config.servers[0].name, "one");
     assert_int_equal(r->config.servers[0].mode, SS_MODE_TCP_AND_UDP);
     assert_string_equal(r->config.servers[1].method, "aes-128-gcm");
-    assert_int_equal(r->config.servers[1].mode, SS_MODE_TCP_ONLY);
+    assert_int_equal(r->config.servers[1].mode, SS_MODE_TCP_AND_UDP);
     assert_int_equal(r->config.local_count, 2);
     assert_string_equal(r->config.locals[0].address, "127.0.0.2");
     assert_int_equal(r->config.locals[1].port, 1081);

@@ -1,0 +1,289 @@
+/* Which sockets a program will listen on, and what each is for. */
+#include "service/service_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "sys/names.h"
+
+#define SERVER_BACKLOG 1024
+
+static struct ss_plan *add_plan(struct ss_service *service, const char *host, uint16_t port,
+                                bool udp)
+{
+    const struct ss_config *config = service->config;
+    struct ss_plan *plan = &service->plans[service->plan_count++];
+
+    plan->host = host;
+    plan->udp = udp;
+    plan->options.address.port = port;
+    plan->options.reuse_port = config->reuse_port;
+    plan->options.fast_open = config->fast_open;
+    plan->options.incoming_sndbuf = (int)config->tcp_incoming_sndbuf;
+    plan->options.incoming_rcvbuf = (int)config->tcp_incoming_rcvbuf;
+    if (udp)
+        service->udp_plans++;
+    else
+        service->tcp_plans++;
+    return plan;
+}
+
+static bool plan_server_address(struct ss_service *service, size_t index,
+                                const struct ss_endpoint *endpoint)
+{
+    const struct ss_config *config = service->config;
+    enum ss_mode mode = config->servers[index].mode;
+    const char *error_text;
+    struct ss_ip ip;
+
+    if (ss_names_first(&ip, endpoint->host, &error_text) != SS_OK) {
+        ss_log_error("getaddrinfo: %s", error_text);
+        ss_log_error("failed to resolve the provided hostname");
+        ss_log_error("failed to resolve server name %s", endpoint->host);
+        return false;
+    }
+    for (int udp = 0; udp <= 1; udp++) {
+        struct ss_plan *plan;
+
+        if (mode == (udp ? SS_MODE_TCP_ONLY : SS_MODE_UDP_ONLY))
+            continue;
+        plan = add_plan(service, endpoint->host, endpoint->port, udp != 0);
+        plan->options.address.ip = ip;
+        plan->options.ingress = SS_INGRESS_SHADOWSOCKS;
+        plan->options.egress = SS_EGRESS_DIRECT;
+        plan->options.profile = service->profiles[index];
+        plan->options.backlog = SERVER_BACKLOG;
+        plan->options.mptcp = config->mptcp;
+    }
+    return true;
+}
+
+static bool plan_server(struct ss_service *service)
+{
+    const struct ss_config *config = service->config;
+
+    for (size_t i = 0; i < config->server_count; i++)
+        for (size_t a = 0; a < config->servers[i].address_count; a++)
+            if (!plan_server_address(service, i, &config->servers[i].addresses[a]))
+                return false;
+    return true;
+}
+
+static size_t count_addresses(const struct ss_config *config)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < config->server_count; i++)
+        count += config->servers[i].address_count;
+    return count;
+}
+
+/* The upstream servers of one transport, each with the method and key of its own. */
+static bool gather_upstreams(struct ss_service *service, struct ss_upstreams *upstreams,
+                             enum ss_mode without)
+{
+    const struct ss_config *config = service->config;
+
+    upstreams->list = calloc(count_addresses(config), sizeof *upstreams->list);
+    if (upstreams->list == NULL) {
+        ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
+        return false;
+    }
+    for (size_t i = 0; i < config->server_count; i++) {
+        const struct ss_config_server *server = &config->servers[i];
+
+        for (size_t a = 0; server->mode != without && a < server->address_count; a++) {
+            struct ss_upstream *upstream = &upstreams->list[upstreams->count++];
+
+            upstream->endpoint = server->addresses[a];
+            upstream->profile = service->profiles[i];
+        }
+    }
+    return true;
+}
+
+static bool gather_users(struct ss_service *service)
+{
+    const struct ss_config *config = service->config;
+    size_t count = 0;
+
+    for (size_t i = 0; i < config->local_count; i++)
+        count += config->locals[i].user_count;
+    service->users = calloc(count != 0 ? count : 1, sizeof *service->users);
+    return service->users != NULL;
+}
+
+/* Where a local's address stands for more than one socket, they have these in common. */
+static void fill_client(struct ss_service *service, struct ss_plan *plan, size_t index,
+                        const struct ss_socks5_user *users)
+{
+    const struct ss_config_local *local = &service->config->locals[index];
+    const struct ss_upstreams *upstreams =
+        plan->udp ? &service->udp_upstreams : &service->tcp_upstreams;
+
+    plan->options.ingress = SS_INGRESS_SOCKS5;
+    if (service->config->program == SS_PROGRAM_TUNNEL) {
+        plan->options.ingress = SS_INGRESS_FIXED;
+        plan->options.fixed_target = &service->targets[index];
+    }
+    plan->options.egress = SS_EGRESS_UPSTREAM;
+    plan->options.upstreams = upstreams->list;
+    plan->options.upstream_count = upstreams->count;
+    plan->options.users = users;
+    plan->options.user_count = local->user_count;
+    plan->options.backlog = SOMAXCONN;
+    /* Fast Open and Multipath TCP are for the way to the server. */
+    plan->options.fast_open = false;
+    plan->options.advertised = service->config->udp_advertised;
+    /* Without a connection of its own there, nobody could ask for an association. */
+    plan->options.udp_open = service->config->udp_open || local->mode == SS_MODE_UDP_ONLY;
+}
+
+static bool resolve_host(struct ss_plan *plan)
+{
+    const char *error_text;
+
+    /* Without a host it is chosen when it is time to listen. */
+    if (plan->host == NULL ||
+        ss_names_first(&plan->options.address.ip, plan->host, &error_text) == SS_OK)
+        return true;
+    ss_log_info("getaddrinfo: %s", error_text);
+    ss_log_error("bind() error");
+    ss_log_error("the address to listen on, %s, is not known", plan->host);
+    return false;
+}
+
+static bool plan_local(struct ss_service *service, size_t index, const struct ss_socks5_user *users)
+{
+    const struct ss_config_local *local = &service->config->locals[index];
+
+    for (int udp = 0; udp <= 1; udp++) {
+        const char *host = udp && local->udp_address != NULL ? local->udp_address : local->address;
+        uint16_t port = udp && local->udp_port != 0 ? local->udp_port : local->port;
+        struct ss_plan *plan;
+
+        if (local->mode == (udp ? SS_MODE_TCP_ONLY : SS_MODE_UDP_ONLY))
+            continue;
+        plan = add_plan(service, host, port, udp != 0);
+        fill_client(service, plan, index, users);
+        if (!resolve_host(plan))
+            return false;
+        if (plan->options.upstream_count == 0) {
+            ss_log_error("none of the servers is for %s", udp ? "UDP" : "TCP");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool plan_client(struct ss_service *service)
+{
+    const struct ss_config *config = service->config;
+    size_t users = 0;
+
+    service->targets = calloc(config->local_count, sizeof *service->targets);
+    if (service->targets == NULL || !gather_users(service) ||
+        !gather_upstreams(service, &service->tcp_upstreams, SS_MODE_UDP_ONLY) ||
+        !gather_upstreams(service, &service->udp_upstreams, SS_MODE_TCP_ONLY))
+        return false;
+    for (size_t i = 0; i < config->local_count; i++) {
+        const struct ss_config_local *local = &config->locals[i];
+        struct ss_socks5_user *own = &service->users[users];
+
+        for (size_t u = 0; u < local->user_count; u++)
+            service->users[users++] =
+                (struct ss_socks5_user){local->users[u].name, local->users[u].password};
+        if (config->program == SS_PROGRAM_TUNNEL &&
+            ss_target_from_host(&service->targets[i], local->target.host, local->target.port) !=
+                SS_OK) {
+            ss_log_error("tunnel_address: '%s' is not a host", local->target.host);
+            return false;
+        }
+        if (!plan_local(service, i, own))
+            return false;
+    }
+    return true;
+}
+
+bool ss_service_make_plans(struct ss_service *service)
+{
+    const struct ss_config *config = service->config;
+    size_t addresses = config->local_count + count_addresses(config);
+
+    service->plans = calloc(addresses * 2, sizeof *service->plans);
+    if (service->plans == NULL) {
+        ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
+        return false;
+    }
+    return config->program == SS_PROGRAM_SERVER ? plan_server(service) : plan_client(service);
+}
+
+/* Clients without an address listen on the loopback address of IPv4, unless every server has IPv6
+ * addresses alone. */
+static void choose_defaults(struct ss_service *service)
+{
+    const struct ss_upstreams *upstreams =
+        service->tcp_plans != 0 ? &service->tcp_upstreams : &service->udp_upstreams;
+    const char *host = NULL;
+
+    for (size_t i = 0; i < service->plan_count; i++) {
+        struct ss_plan *plan = &service->plans[i];
+        const char *ignored;
+
+        if (plan->host != NULL)
+            continue;
+        if (host == NULL)
+            host = ss_service_only_ipv6(upstreams->list, upstreams->count,
+                                        service->config->nameservers)
+                       ? "::1"
+                       : "127.0.0.1";
+        plan->host = host;
+        if (ss_names_first(&plan->options.address.ip, host, &ignored) != SS_OK)
+            plan->options.address.ip.family = SS_FAMILY_NONE;
+    }
+}
+
+/*
+ * `::` is IPv6 alone where IPv4 is asked for apart, at the same port and transport; by itself it is
+ * both.
+ */
+static void choose_families(struct ss_service *service)
+{
+    uint8_t ipv4_ports[2][(UINT16_MAX + 1) / 8] = {0};
+
+    for (size_t i = 0; i < service->plan_count; i++) {
+        const struct ss_addr *address = &service->plans[i].options.address;
+
+        if (address->ip.family == SS_FAMILY_IPV4)
+            ipv4_ports[service->plans[i].udp][address->port / 8] |= 1u << address->port % 8;
+    }
+    for (size_t i = 0; i < service->plan_count; i++) {
+        struct ss_listener_options *options = &service->plans[i].options;
+        uint16_t port = options->address.port;
+
+        options->ipv6_only = !ss_ip_is_any(&options->address.ip) ||
+                             (ipv4_ports[service->plans[i].udp][port / 8] >> port % 8 & 1) != 0;
+    }
+}
+
+void ss_service_settle_plans(struct ss_service *service)
+{
+    choose_defaults(service);
+    choose_families(service);
+}
+
+void ss_service_free_plans(struct ss_service *service)
+{
+    free(service->plans);
+    free(service->tcp_upstreams.list);
+    free(service->udp_upstreams.list);
+    free(service->users);
+    free(service->targets);
+    service->plans = NULL;
+    service->tcp_upstreams = service->udp_upstreams = (struct ss_upstreams){0};
+    service->users = NULL;
+    service->targets = NULL;
+    service->plan_count = service->tcp_plans = service->udp_plans = 0;
+}
