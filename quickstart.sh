@@ -99,8 +99,8 @@ parse() {
 # With what the tests are configured with, so that the folder `build` is the one that they use.
 needed='gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libmbedtls-dev libsodium-dev
     libc-ares-dev libjansson-dev libcmocka-dev python3 curl'
-# Faster ciphers, and the QR code.
-optional='libssl-dev libipsec-mb-dev qrencode'
+# Faster ciphers, the QR code, and https for curl.
+optional='libssl-dev libipsec-mb-dev qrencode ca-certificates'
 
 missing_of() {
     for package in "$@"; do
@@ -198,9 +198,10 @@ good_method() {
 write_config() {
     (
         umask 077
+        exec >"$1"
         printf '{\n    "server": "%s",\n    "server_port": %s,\n    "method": "%s",\n' "$2" "$3" "$4"
         printf '    "password": "%s",\n    "mode": "tcp_and_udp"\n}\n' "$(new_key)"
-    ) >"$1"
+    )
 }
 
 show_url() {
