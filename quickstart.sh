@@ -367,9 +367,9 @@ fetch_page() {
 
     # What the server itself counted.
     kill -USR1 "$server_pid"
-    until_true 'the count' "$server_pid" grep -q 'traffic:' "$work/ss-server.log" ||
+    until_true 'the count' "$server_pid" grep -q 'traffic: sessions' "$work/ss-server.log" ||
         die 'ss-server does not tell its traffic'
-    say "   ss-server:$(sed -n 's/.*INFO: traffic//p' "$work/ss-server.log" | tail -n 1 | sed 's/^://')"
+    say "   ss-server $(sed -n 's/.*traffic: sessions/sessions/p' "$work/ss-server.log")"
     end "$web_pid"
 }
 

@@ -90,7 +90,7 @@ class Demonstration(Quickstart):
         sums = re.findall(r"(original|received) +1048576 bytes, sha256 ([0-9a-f]{64})\n", log)
         self.assertEqual([word for word, _ in sums], ["original", "received"], log)
         self.assertEqual(sums[0][1], sums[1][1])
-        self.assertRegex(log, r"ss-server: .* 1 total; .* sent 10[0-9]{5} bytes")
+        self.assertRegex(log, r"ss-server sessions .* 1 total; .* sent 10[0-9]{5} bytes\n")
         self.assertRegex(log, r"\nss://[A-Za-z0-9_-]+@127\.0\.0\.1:[0-9]+\n")
         if shutil.which("qrencode"):
             self.assertGreater(log.count("\u2588"), 100)
