@@ -12,8 +12,8 @@ static ss_aead_find_fn *const providers[SS_AEAD_PROVIDER_COUNT] = {
 #if SS_HAVE_OPENSSL
     [SS_AEAD_OPENSSL] = ss_aead_openssl_find,
 #endif
-    [SS_AEAD_SODIUM] = ss_aead_sodium_find,
-    [SS_AEAD_MBEDTLS] = ss_aead_mbedtls_find,
+    [SS_AEAD_SODIUM] = ss_aead_sodium_find,   [SS_AEAD_MBEDTLS] = ss_aead_mbedtls_find,
+    [SS_AEAD_OWN] = ss_aead_own_find,
 };
 
 const struct ss_aead *ss_aead_find(enum ss_aead_algorithm algorithm, enum ss_aead_provider provider)
@@ -31,10 +31,10 @@ const struct ss_aead *ss_aead_find(enum ss_aead_algorithm algorithm, enum ss_aea
 static const enum ss_aead_provider *order_of(enum ss_aead_algorithm algorithm)
 {
     static const enum ss_aead_provider usual[SS_AEAD_PROVIDER_COUNT] = {
-        SS_AEAD_IPSECMB, SS_AEAD_OPENSSL, SS_AEAD_SODIUM, SS_AEAD_MBEDTLS};
+        SS_AEAD_IPSECMB, SS_AEAD_OPENSSL, SS_AEAD_SODIUM, SS_AEAD_MBEDTLS, SS_AEAD_OWN};
 #if SS_HAVE_IPSECMB
     static const enum ss_aead_provider narrow_chacha[SS_AEAD_PROVIDER_COUNT] = {
-        SS_AEAD_OPENSSL, SS_AEAD_IPSECMB, SS_AEAD_SODIUM, SS_AEAD_MBEDTLS};
+        SS_AEAD_OPENSSL, SS_AEAD_IPSECMB, SS_AEAD_SODIUM, SS_AEAD_MBEDTLS, SS_AEAD_OWN};
 
     if ((algorithm == SS_AEAD_CHACHA20_POLY1305 || algorithm == SS_AEAD_XCHACHA20_POLY1305) &&
         !ss_aead_ipsecmb_has_wide_chacha())

@@ -1,5 +1,6 @@
 /*
- * Authenticated encryption: one interface, four providers.
+ * Authenticated encryption: one interface, four libraries, and our own code for what none of them
+ * has.
  *
  * A provider keeps a key context in memory that the caller gives (part of a session's slot), so
  * that setting a new key allocates nothing. No associated data: Shadowsocks uses none. The nonce is
@@ -19,6 +20,8 @@ enum ss_aead_algorithm {
     SS_AEAD_AES_256_GCM,
     SS_AEAD_CHACHA20_POLY1305,  /* RFC 8439 */
     SS_AEAD_XCHACHA20_POLY1305, /* 24-byte nonce */
+    SS_AEAD_CHACHA8_POLY1305,   /* the same two with 8 rounds */
+    SS_AEAD_XCHACHA8_POLY1305,
     SS_AEAD_ALGORITHM_COUNT
 };
 
@@ -28,6 +31,7 @@ enum ss_aead_provider {
     SS_AEAD_OPENSSL,
     SS_AEAD_SODIUM,
     SS_AEAD_MBEDTLS,
+    SS_AEAD_OWN,
     SS_AEAD_PROVIDER_COUNT
 };
 
@@ -39,7 +43,7 @@ enum ss_aead_provider {
 
 /* One algorithm by one provider. */
 struct ss_aead {
-    const char *provider_name; /* "ipsec-mb", "openssl", "libsodium", "mbedtls" */
+    const char *provider_name; /* "ipsec-mb", "openssl", "libsodium", "mbedtls", "own code" */
     enum ss_aead_algorithm algorithm;
     enum ss_aead_provider provider;
     size_t key_len, nonce_len;

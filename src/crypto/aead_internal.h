@@ -14,6 +14,7 @@ ss_aead_find_fn ss_aead_ipsecmb_find;
 ss_aead_find_fn ss_aead_openssl_find;
 ss_aead_find_fn ss_aead_sodium_find;
 ss_aead_find_fn ss_aead_mbedtls_find;
+ss_aead_find_fn ss_aead_own_find;
 
 /* Whether IPsec-MB has its widest code for ChaCha20 here, with AVX-512. */
 bool ss_aead_ipsecmb_has_wide_chacha(void);

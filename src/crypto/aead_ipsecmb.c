@@ -215,7 +215,7 @@ const struct ss_aead *ss_aead_ipsecmb_find(enum ss_aead_algorithm algorithm)
     bool is_gcm = algorithm <= SS_AEAD_AES_256_GCM;
     uint64_t needed = is_gcm ? needed_by_gcm : needed_by_chacha;
 
-    if (!manager_start() || (manager->features & needed) != needed)
+    if (aeads[algorithm].seal == NULL || !manager_start() || (manager->features & needed) != needed)
         return NULL;
     return &aeads[algorithm];
 }

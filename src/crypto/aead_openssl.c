@@ -210,6 +210,8 @@ const struct ss_aead *ss_aead_openssl_find(enum ss_aead_algorithm algorithm)
      * here, and reading it costs memory. */
     if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1)
         return NULL;
+    if (cipher_names[algorithm] == NULL)
+        return NULL;
     if (ciphers[algorithm] == NULL)
         ciphers[algorithm] = EVP_CIPHER_fetch(NULL, cipher_names[algorithm], NULL);
     return ciphers[algorithm] != NULL ? &aeads[algorithm] : NULL;

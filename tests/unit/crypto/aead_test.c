@@ -10,6 +10,14 @@
 #include "vectors/allocations.h"
 #include "vectors/read.h"
 
+unsigned long allocation_count(void);
+
+/* For the other tests of this program: the counters stand in this file. */
+unsigned long allocation_count(void)
+{
+    return allocations;
+}
+
 #define MESSAGE_MAX 40000
 
 static const struct {
@@ -21,6 +29,8 @@ static const struct {
     {"aes-256-gcm", SS_AEAD_AES_256_GCM},
     {"chacha20-poly1305", SS_AEAD_CHACHA20_POLY1305},
     {"xchacha20-poly1305", SS_AEAD_XCHACHA20_POLY1305},
+    {"chacha8-poly1305", SS_AEAD_CHACHA8_POLY1305},
+    {"xchacha8-poly1305", SS_AEAD_XCHACHA8_POLY1305},
 };
 
 static uint8_t plain[MESSAGE_MAX], sealed[MESSAGE_MAX + SS_AEAD_TAG_LEN], opened[MESSAGE_MAX];
@@ -42,7 +52,8 @@ static void free_context(const struct ss_aead *aead, void *context)
     free(context);
 }
 
-/* Calls for each provider of each algorithm; at least Mbed TLS or libsodium has each. */
+/* Calls for each provider of each algorithm; at least Mbed TLS, libsodium or our own code has each.
+ */
 static void for_each(void (*check)(const struct ss_aead *))
 {
     for (int algorithm = 0; algorithm < SS_AEAD_ALGORITHM_COUNT; algorithm++) {
@@ -109,6 +120,8 @@ static void known_answers_by_every_provider(void **state)
     (void)state;
     json_array_foreach(json_object_get(file, "aead"), i, vector)
     {
+        size_t before = checked;
+
         for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
             if (strcmp(vector_text(vector, "alg"), names[n].name) != 0)
                 continue;
@@ -122,8 +135,9 @@ static void known_answers_by_every_provider(void **state)
                 checked++;
             }
         }
+        assert_true(checked > before);
     }
-    assert_true(checked >= 5 * 5);
+    assert_true(checked >= 77);
     json_decref(file);
 }
 
@@ -292,7 +306,7 @@ static void the_best_is_an_accelerator_where_there_is_one(void **state)
         assert_non_null(best);
         assert_int_equal(best->algorithm, algorithm);
         assert_ptr_equal(ss_aead_find(algorithm, best->provider), best);
-        if (best->provider == SS_AEAD_SODIUM || best->provider == SS_AEAD_MBEDTLS) {
+        if (best->provider >= SS_AEAD_SODIUM) {
             assert_null(ss_aead_find(algorithm, SS_AEAD_IPSECMB));
             assert_null(ss_aead_find(algorithm, SS_AEAD_OPENSSL));
         }
