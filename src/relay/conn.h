@@ -25,7 +25,7 @@ struct ss_conn *ss_conn_open(struct ss_worker *worker, struct ss_session *sessio
 enum ss_conn_end {
     SS_CONN_FIN,   /* what has arrived is discarded, so that the peer sees a normal end */
     SS_CONN_RESET, /* RST: the stream is broken */
-    SS_CONN_LEAVE  /* another descriptor holds the connection: only this one goes */
+    SS_CONN_LEAVE  /* as it is: nothing is left to read, or another descriptor holds it open */
 };
 
 /* From here on no callback sees the session. NULL is fine. */

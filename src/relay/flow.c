@@ -14,6 +14,7 @@
 #define FULL_READS_MAX 4
 
 static void pump(struct ss_flow *flow);
+static void stop_reading(struct ss_flow *flow);
 
 static int64_t now_s(void)
 {
@@ -53,7 +54,7 @@ static size_t rest_len(const struct ss_flow *flow)
 /* The sink takes no more. What comes back from it may still be worth having. */
 static void sink_lost(struct ss_flow *flow)
 {
-    ss_flow_pause(flow);
+    stop_reading(flow);
     flow->ended = true;
     if (flow->shut)
         return;
@@ -69,8 +70,9 @@ static void pass_end_on(struct ss_flow *flow)
         ss_session_abort(flow->session);
         return;
     }
-    ss_tcp_shut(&flow->sink->tcp);
     flow->shut = true;
+    if (!ss_session_is_over(flow->session)) /* else closing says it */
+        ss_tcp_shut(&flow->sink->tcp);
     ss_session_flow_shut(flow->session);
 }
 
@@ -239,6 +241,10 @@ static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     size_t kept = rest_len(flow);
 
     (void)suggested;
+    if (flow->paused) { /* libuv tells on_read with UV_ENOBUFS */
+        *buf = uv_buf_init(NULL, 0);
+        return;
+    }
     if (kept != 0)
         memcpy(scratch, flow->rest->bytes, kept);
     *buf = uv_buf_init((char *)scratch + kept, flow->narrow ? SS_NARROW_READ_SIZE : SS_READ_SIZE);
@@ -266,6 +272,11 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 
     if (got == 0)
         return;
+    if (got == UV_ENOBUFS) {
+        flow->reading = false;
+        uv_read_stop(stream);
+        return;
+    }
     ss_session_touch(session);
     if (got < 0) {
         ss_session_source_ended(session, flow, got != UV_EOF);
@@ -286,13 +297,22 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 
 void ss_flow_read(struct ss_flow *flow)
 {
-    if (flow->reading || flow->ended || flow->yielding || flow->waiting.len != 0)
+    if (flow->ended || flow->yielding || flow->waiting.len != 0)
+        return;
+    flow->paused = false;
+    if (flow->reading)
         return;
     /* Fails only on a closing handle, and a session with one is gone. */
     flow->reading = uv_read_start((uv_stream_t *)&flow->source->tcp, on_room_wanted, on_read) == 0;
 }
 
 void ss_flow_pause(struct ss_flow *flow)
+{
+    flow->paused = true;
+}
+
+/* For good: nothing more is wanted of the source. */
+static void stop_reading(struct ss_flow *flow)
 {
     if (!flow->reading)
         return;
@@ -406,7 +426,7 @@ void ss_flow_end(struct ss_flow *flow, bool broken)
 {
     struct ss_session *session = flow->session;
 
-    ss_flow_pause(flow);
+    stop_reading(flow);
     if (flow->ended)
         return;
     flow->ended = true;

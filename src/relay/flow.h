@@ -27,7 +27,8 @@ struct ss_flow {
     struct ss_flow *resume_next; /* in the worker's list of flows that let others go first */
     enum ss_flow_work work;
     uint8_t full_reads; /* one after the other, for fairness */
-    bool reading;
+    bool reading;       /* libuv reads the source */
+    bool paused;   /* and is to stop when more comes: going on before costs no system call then */
     bool writing;  /* `waiting` is with libuv */
     bool narrow;   /* the last write was short: read less until one goes out whole */
     bool ended;    /* the source has said FIN, or is gone */

@@ -12,6 +12,9 @@
 /* Taken in one round of events, then others have their turn. */
 #define ACCEPT_BATCH 64
 
+/* How often a listener that sees single connections looks whether more than one is waiting. */
+#define CROWD_CHECK 8
+
 /* So long nothing is accepted after the system was out of descriptors or memory. */
 #define ACCEPT_RETRY_MS 100
 /* And so seldom it is said. */
@@ -114,14 +117,18 @@ static void on_readable(uv_poll_t *poll, int status, int events)
             return;
         }
         result = ss_socket_accept(listener->fd, &handoff.fd, &handoff.peer);
-        if (result == SS_NEED_INPUT)
+        if (result == SS_NEED_INPUT) {
+            listener->crowded = i > 1;
             return;
+        }
         if (result == SS_ERR_LIMIT) {
             out_of_descriptors(engine);
             return;
         }
         if (result == SS_OK)
             dispatch(engine, &handoff);
+        if (i == 0 && !listener->crowded && !(listener->turn++ % CROWD_CHECK == 0))
+            return; /* seldom is there a second; polling tells if there is */
     }
 }
 

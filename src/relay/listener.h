@@ -21,6 +21,8 @@ struct ss_listener {
     uv_poll_t poll; /* its `data` is the listener */
     int fd;
     bool accepting;
+    bool crowded; /* more than one connection was waiting lately */
+    uint8_t turn;
     _Atomic uint32_t next_upstream; /* where the next dial begins */
 };
 

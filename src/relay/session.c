@@ -231,7 +231,7 @@ void ss_session_first_payload_deadline(struct ss_session *session)
 
 void ss_session_flow_shut(struct ss_session *session)
 {
-    if (session->up.shut && session->down.shut)
+    if (ss_session_is_over(session))
         ss_session_close(session);
     else if (session->phase == SS_PHASE_STREAM)
         ss_session_enter(session, SS_PHASE_HALF);

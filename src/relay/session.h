@@ -108,6 +108,11 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
                           const struct ss_profile *profile, const struct ss_target *target);
 void ss_session_unreachable(struct ss_session *session, enum ss_status status);
 
+static inline bool ss_session_is_over(const struct ss_session *session)
+{
+    return session->up.shut && session->down.shut;
+}
+
 /* Both flows are shut, or one side ended: closes or waits for the other. */
 void ss_session_flow_shut(struct ss_session *session);
 

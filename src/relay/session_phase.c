@@ -89,6 +89,12 @@ static void forget(struct ss_session *session)
         session->next->prev = session->prev;
 }
 
+/* `from` is the flow that reads this side: after its FIN nothing more can have arrived. */
+static void close_side(struct ss_conn *conn, const struct ss_flow *from, enum ss_conn_end how)
+{
+    ss_conn_close(conn, how == SS_CONN_FIN && from->ended && !from->broken ? SS_CONN_LEAVE : how);
+}
+
 static void end(struct ss_session *session, enum ss_conn_end how)
 {
     struct ss_worker *worker = session->worker;
@@ -104,8 +110,8 @@ static void end(struct ss_session *session, enum ss_conn_end how)
     session->control = NULL;
     ss_flow_clear(&session->up);
     ss_flow_clear(&session->down);
-    ss_conn_close(session->inbound, how);
-    ss_conn_close(session->outbound, how);
+    close_side(session->inbound, &session->up, how);
+    close_side(session->outbound, &session->down, how);
     ss_codec_end(ss_session_codec(session));
 
     forget(session);
