@@ -79,8 +79,13 @@ static enum ss_args_result take(struct args *args, size_t row, char *value)
     switch (setting->kind) {
     case SS_KIND_HELP:
         return SS_ARGS_HELP;
+    case SS_KIND_LIST_SETTINGS:
+        return SS_ARGS_LIST;
     case SS_KIND_ONE_TIME:
         ss_log_error("One time auth has been deprecated. Try AEAD ciphers instead.");
+        return SS_ARGS_FATAL;
+    case SS_KIND_REFUSED:
+        ss_log_error("--%s is not supported", setting->option);
         return SS_ARGS_FATAL;
     case SS_KIND_CHECK_CONFIG:
         raw->task = SS_TASK_CHECK_CONFIG;

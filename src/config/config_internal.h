@@ -30,6 +30,7 @@ enum ss_setting_kind {
     SS_KIND_UDP_ONLY, /* -U */
     SS_KIND_CONFIG,   /* -c */
     SS_KIND_HELP,
+    SS_KIND_LIST_SETTINGS,
     SS_KIND_CHECK_CONFIG,
     SS_KIND_PRINT_URL
 };
@@ -114,12 +115,15 @@ void ss_raw_clear(struct ss_raw *raw);
 SS_CHECKED enum ss_status ss_raw_set(struct ss_raw *raw, size_t row, const char *text,
                                      enum ss_source source);
 
-enum ss_args_result { SS_ARGS_OK, SS_ARGS_HELP, SS_ARGS_USAGE, SS_ARGS_FATAL };
+enum ss_args_result { SS_ARGS_OK, SS_ARGS_HELP, SS_ARGS_LIST, SS_ARGS_USAGE, SS_ARGS_FATAL };
 
 /* The command line. Secrets are blanked out in argv. Errors are logged. */
 enum ss_args_result ss_args_read(struct ss_raw *raw, int argc, char **argv);
 
 void ss_usage_print(enum ss_program program);
+
+/* Every setting of the program, as a JSON list: for tests, pages and completions. */
+void ss_settings_print(enum ss_program program, FILE *out);
 
 /* A file's text, of `len` bytes; `name` is for messages. May change `text`. Errors are logged. */
 SS_CHECKED enum ss_status ss_config_json_read(struct ss_raw *raw, const char *name, char *text,

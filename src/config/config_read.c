@@ -158,6 +158,10 @@ bool ss_config_read(struct ss_config *config, enum ss_program program, int argc,
         ss_usage_print(program);
         *exit_code = 0;
         break;
+    case SS_ARGS_LIST:
+        ss_settings_print(program, stdout);
+        *exit_code = 0;
+        break;
     case SS_ARGS_USAGE:
         ss_usage_print(program);
         *exit_code = 1;

@@ -164,6 +164,8 @@ const struct ss_setting ss_settings[] = {
     {.key = "log_level", .option = "log-level", .argument = "level",
      .help = "error, warn, info or debug", .kind = SS_KIND_LEVEL, .rule = SS_RULE_OURS,
      .line = LSTR, .file = LSTR, .ours = true, .fallback = SS_LOG_INFO, AT(log_level)},
+    {.option = "list-settings", .kind = SS_KIND_LIST_SETTINGS, .line = LSTR, .ours = true,
+     NO_FIELD},
     {.option = "check-config", .help = "show what the configuration comes to, and end",
      .kind = SS_KIND_CHECK_CONFIG, .line = LSTR, .ours = true, NO_FIELD},
     {.option = "print-url", .help = "show the ss:// URL, and end", .kind = SS_KIND_PRINT_URL,
@@ -172,6 +174,10 @@ const struct ss_setting ss_settings[] = {
      NO_FIELD},
     {.key = "auth", .letter = 'A', .kind = SS_KIND_ONE_TIME, .rule = SS_RULE_ANY, .line = ALL,
      .file = ALL, NO_FIELD},
+
+    /* Of a later development version of the classic suite. */
+    {.option = "nftables-sets", .argument = "sets", .kind = SS_KIND_REFUSED, .line = S,
+     .ours = true, NO_FIELD},
 
     /* Keys of programs that are not of this table's mains, for their types. */
     {.key = "tcp_tproxy", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_FLAG, .file = R, NO_FIELD},
