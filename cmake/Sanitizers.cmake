@@ -7,6 +7,7 @@ if(SS_SANITIZE)
         add_compile_options(-fno-sanitize-recover=undefined)
     endif()
     add_compile_definitions(SS_SANITIZED=1)
+    add_compile_options(-UNDEBUG) # assertions are checked wherever a sanitizer looks
 endif()
 if(SS_COVERAGE)
     add_compile_options(--coverage)

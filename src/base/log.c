@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -97,9 +98,13 @@ static void hide_controls(char *text)
             *text = '?';
 }
 
-/* A pipe that is full and does not block loses the line: a log must not stop the relay. */
+/* A pipe or terminal that takes nothing now loses the line: a log must not stop the relay. */
 static void write_all(int descriptor, const char *bytes, size_t len)
 {
+    struct pollfd room = {.fd = descriptor, .events = POLLOUT};
+
+    if (poll(&room, 1, 0) == 0)
+        return;
     while (len > 0) {
         ssize_t written = write(descriptor, bytes, len);
 

@@ -49,7 +49,6 @@ struct ss_dial_options {
     bool interface_required;    /* whether to fail when the interface can't be used */
     const struct ss_ip *source; /* NULL or family 0: any */
     int sndbuf, rcvbuf;
-    int user_timeout_ms; /* TCP_USER_TIMEOUT; 0: the system's */
 };
 
 /* A socket to connect to an address of `family` with. */

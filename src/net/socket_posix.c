@@ -125,7 +125,6 @@ static atomic_flag warned_mptcp = ATOMIC_FLAG_INIT;
 static atomic_flag warned_fast_open = ATOMIC_FLAG_INIT;
 static atomic_flag warned_no_delay = ATOMIC_FLAG_INIT;
 static atomic_flag warned_keep_alive = ATOMIC_FLAG_INIT;
-static atomic_flag warned_user_timeout = ATOMIC_FLAG_INIT;
 static atomic_flag warned_reuse_port = ATOMIC_FLAG_INIT;
 static atomic_flag warned_interface = ATOMIC_FLAG_INIT;
 static atomic_flag warned_buffers = ATOMIC_FLAG_INIT;
@@ -272,11 +271,6 @@ enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
 
     set_stream_defaults(fd);
     set_buffers(fd, options->sndbuf, options->rcvbuf);
-    if (options->user_timeout_ms > 0) {
-        status = ss_sockopt_user_timeout(fd, options->user_timeout_ms);
-        if (status != SS_OK)
-            warn_once(&warned_user_timeout, "a time limit for unacknowledged data", status);
-    }
     if (options->interface != NULL) {
         status = ss_sockopt_interface(fd, options->interface);
         if (status != SS_OK) {

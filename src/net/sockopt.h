@@ -6,6 +6,8 @@
 #ifndef SS_NET_SOCKOPT_H
 #define SS_NET_SOCKOPT_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
 
 /* Listening side: at most `queue` connections whose request came with the first segment. */
@@ -23,8 +25,9 @@ SS_CHECKED enum ss_status ss_sockopt_interface(int fd, const char *name);
 /* Seconds of idleness before the first probe, between probes, and how many probes. */
 SS_CHECKED enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int count);
 
-/* How long sent data may stay unacknowledged. */
-SS_CHECKED enum ss_status ss_sockopt_user_timeout(int fd, int timeout_ms);
+/* Whether the peer has ended its direction, or the connection is gone, though not all of what came
+ * has been read. False where the system does not say. */
+bool ss_sockopt_peer_has_ended(int fd);
 
 /* Lets a source address be bound without a port, so that one local port can serve many targets. */
 SS_CHECKED enum ss_status ss_sockopt_bind_no_port(int fd);

@@ -61,9 +61,23 @@ enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int cou
     return status;
 }
 
-enum ss_status ss_sockopt_user_timeout(int fd, int timeout_ms)
+bool ss_sockopt_peer_has_ended(int fd)
 {
-    return set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms);
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return false;
+    switch (info.tcpi_state) {
+    case TCP_CLOSE:
+    case TCP_CLOSE_WAIT:
+    case TCP_LAST_ACK:
+    case TCP_CLOSING:
+    case TCP_TIME_WAIT:
+        return true;
+    default:
+        return false;
+    }
 }
 
 enum ss_status ss_sockopt_bind_no_port(int fd)

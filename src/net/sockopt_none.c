@@ -36,11 +36,10 @@ enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int cou
     return SS_ERR_UNSUPPORTED;
 }
 
-enum ss_status ss_sockopt_user_timeout(int fd, int timeout_ms)
+bool ss_sockopt_peer_has_ended(int fd)
 {
     (void)fd;
-    (void)timeout_ms;
-    return SS_ERR_UNSUPPORTED;
+    return false;
 }
 
 enum ss_status ss_sockopt_bind_no_port(int fd)

@@ -4,7 +4,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+
+#include <linux/sockios.h>
 
 #include "net/socket.h"
 
@@ -69,12 +72,41 @@ void ss_tcp_shut(uv_tcp_t *tcp)
     (void)shutdown(ss_tcp_descriptor(tcp), SHUT_WR);
 }
 
+size_t ss_tcp_in_flight(const uv_tcp_t *tcp)
+{
+    int unacknowledged = 0;
+
+    if (ioctl(ss_tcp_descriptor(tcp), SIOCOUTQ, &unacknowledged) != 0)
+        unacknowledged = 0;
+    return uv_stream_get_write_queue_size((const uv_stream_t *)tcp) + (size_t)unacknowledged;
+}
+
+enum ss_status ss_tcp_error(const uv_tcp_t *tcp)
+{
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (getsockopt(ss_tcp_descriptor(tcp), SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+        return SS_ERR_IO;
+    return ss_status_from_errno(error);
+}
+
+bool ss_tcp_is_established(const uv_tcp_t *tcp)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+
+    /* Not told before the handshake is done. */
+    return getpeername(ss_tcp_descriptor(tcp), (struct sockaddr *)&peer, &len) == 0;
+}
+
 void ss_tcp_discard(uv_tcp_t *tcp)
 {
     char bin[4096];
     int fd = ss_tcp_descriptor(tcp);
 
-    for (int i = 0; i < 256; i++) {
+    /* MSG_TRUNC: the kernel drops what it would copy. */
+    for (int i = 0; i < 4096; i++) {
         ssize_t got = recv(fd, bin, sizeof bin, MSG_DONTWAIT | MSG_TRUNC);
 
         if (got <= 0)

@@ -3,6 +3,7 @@
 #ifndef SS_NET_TCP_H
 #define SS_NET_TCP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <uv.h>
@@ -31,6 +32,16 @@ SS_CHECKED enum ss_status ss_tcp_write_now(uv_tcp_t *tcp, const struct ss_span *
 
 /* The handle's descriptor, or -1. */
 int ss_tcp_descriptor(const uv_tcp_t *tcp);
+
+/* Bytes that were written and have not been acknowledged, ours and the kernel's. */
+size_t ss_tcp_in_flight(const uv_tcp_t *tcp);
+
+/* The error that the connection has met and not told yet: SS_OK when there is none. Asking clears
+ * it. */
+enum ss_status ss_tcp_error(const uv_tcp_t *tcp);
+
+/* Whether the handshake is done: with fast open, writing may begin before. */
+bool ss_tcp_is_established(const uv_tcp_t *tcp);
 
 /* Ends our direction with FIN. Everything must have been written. */
 void ss_tcp_shut(uv_tcp_t *tcp);

@@ -11,8 +11,8 @@
 #include "net/tcp.h"
 #include "relay/engine_internal.h"
 
-/* Sent data towards an upstream server may stay unacknowledged so long. */
-#define UPSTREAM_USER_TIMEOUT_MS 30000
+/* So long an upstream server whose fast open failed is dialled in the plain way. */
+#define PLAIN_AFTER_FAILURE_MS 60000
 
 struct ss_dial {
     uv_connect_t request;
@@ -26,8 +26,10 @@ struct ss_dial {
     enum ss_status last;     /* why the latest attempt failed */
     struct ss_target target; /* the session's, for the header */
     uint16_t port;
-    bool fast_open;
-    bool connecting; /* `request` is with libuv */
+    bool fast_open;     /* bytes will follow at once */
+    bool fast_open_now; /* the attempt under way makes use of it */
+    bool clock_runs;    /* the time to connect has begun */
+    bool connecting;    /* `request` is with libuv */
 };
 
 static void try_next(struct ss_dial *dial);
@@ -131,6 +133,8 @@ static void on_connected(uv_connect_t *request, int result)
             through_upstream(dial) ? session->listener->options.upstreams[dial->upstream].profile
                                    : NULL;
 
+        session->fast_opened = dial->fast_open_now;
+        session->upstream = (uint8_t)dial->upstream;
         release(dial, session->worker);
         ss_session_connected(session, conn, profile, &target);
         return;
@@ -138,6 +142,31 @@ static void on_connected(uv_connect_t *request, int result)
     dial->last = ss_status_from_uv(result);
     ss_conn_close(conn, SS_CONN_FIN);
     try_next(dial);
+}
+
+/* With fast open nothing is known of the server before it answers, so one that failed to is not
+ * trusted with it again for a while. */
+static bool may_fast_open(const struct ss_dial *dial)
+{
+    const struct ss_session *session = dial->session;
+    const struct ss_engine_options *options = &session->worker->engine->options;
+
+    if (!options->fast_open || !dial->fast_open)
+        return false;
+    return !through_upstream(dial) ||
+           atomic_load_explicit(&session->listener->plain_until_ms[dial->upstream],
+                                memory_order_relaxed) <= uv_now(&session->worker->loop);
+}
+
+void ss_dial_fast_open_failed(struct ss_session *session)
+{
+    struct ss_listener *listener = session->listener;
+
+    if (listener->options.egress != SS_EGRESS_UPSTREAM)
+        return;
+    atomic_store_explicit(&listener->plain_until_ms[session->upstream],
+                          uv_now(&session->worker->loop) + PLAIN_AFTER_FAILURE_MS,
+                          memory_order_relaxed);
 }
 
 static const struct ss_ip *source_for(const struct ss_engine_options *options,
@@ -154,13 +183,12 @@ static bool connect_to(struct ss_dial *dial, const struct ss_addr *addr)
     const struct ss_engine_options *options = &worker->engine->options;
     const struct ss_dial_options how = {
         .mptcp = options->mptcp && through_upstream(dial),
-        .fast_open = options->fast_open && dial->fast_open,
+        .fast_open = dial->fast_open_now,
         .interface = options->interface,
         .interface_required = options->interface_required,
         .source = source_for(options, addr->ip.family),
         .sndbuf = options->outgoing_sndbuf,
         .rcvbuf = options->outgoing_rcvbuf,
-        .user_timeout_ms = through_upstream(dial) ? UPSTREAM_USER_TIMEOUT_MS : 0,
     };
     int fd;
 
@@ -183,7 +211,11 @@ static bool connect_to(struct ss_dial *dial, const struct ss_addr *addr)
         return false;
     }
     dial->connecting = true;
-    ss_worker_start_deadline(worker, &worker->connect, &session->deadline);
+    if (!dial->clock_runs)
+        ss_worker_start_deadline(worker, &worker->connect, &session->deadline);
+    dial->clock_runs = true;
+    if (dial->next < dial->count || dial->upstreams_left != 0)
+        ss_worker_start_deadline(worker, &worker->attempt, &session->check);
     return true;
 }
 
@@ -191,10 +223,11 @@ static void try_next(struct ss_dial *dial)
 {
     struct ss_session *session = dial->session;
 
-    ss_deadline_stop(&session->deadline);
+    ss_deadline_stop(&session->check);
     while (dial->next < dial->count) {
         struct ss_addr addr = {.ip = dial->addresses[dial->next++], .port = dial->port};
 
+        dial->fast_open_now = may_fast_open(dial);
         if (connect_to(dial, &addr))
             return;
     }
@@ -238,7 +271,7 @@ bool ss_dial_start(struct ss_session *session, const struct ss_target *target, b
     return true;
 }
 
-void ss_dial_expired(struct ss_dial *dial)
+void ss_dial_attempt_expired(struct ss_dial *dial)
 {
     struct ss_conn *conn = dial->conn;
 

@@ -17,8 +17,11 @@
  */
 bool ss_dial_start(struct ss_session *session, const struct ss_target *target, bool first_write);
 
-/* The attempt under way took too long: goes on with the next address. */
-void ss_dial_expired(struct ss_dial *dial);
+/* The attempt under way takes long and there are others to try: goes on with the next. */
+void ss_dial_attempt_expired(struct ss_dial *dial);
+
+/* A connection that was fast opened came to nothing: its server is dialled plainly for a while. */
+void ss_dial_fast_open_failed(struct ss_session *session);
 
 /* Gives up; no result comes any more. NULL is fine. */
 void ss_dial_cancel(struct ss_dial *dial);

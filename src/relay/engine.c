@@ -16,22 +16,31 @@
 #define DESCRIPTORS_A_SESSION 2
 
 /* How many sessions the descriptors allow: the engine never meets EMFILE of its own making. */
-static uint32_t budget(const struct ss_engine_options *options, uint32_t *associations)
+static uint32_t budget(struct ss_engine_options *options, uint32_t *associations)
 {
-    uint32_t reserve = RESERVE_PROCESS + RESERVE_WORKER * options->workers;
+    unsigned asked = options->workers;
+    uint32_t reserve;
     uint32_t sockets = options->bind_ipv4.family || options->bind_ipv6.family ? 2 : 1;
     uint32_t covered;
 
+    /* A small limit is better spent on sessions than on loops. */
+    while (options->workers > 1 &&
+           RESERVE_PROCESS + RESERVE_WORKER * options->workers > options->descriptors / 4)
+        options->workers--;
+    if (options->workers < asked)
+        ss_log_info("workers are lowered from %u to %u: there are %u descriptors", asked,
+                    options->workers, options->descriptors);
+    reserve = RESERVE_PROCESS + RESERVE_WORKER * options->workers;
     *associations = options->max_associations;
     if (*associations > options->descriptors / 4 / sockets)
         *associations = options->descriptors / 4 / sockets;
     reserve += *associations * sockets;
-    if (reserve > options->descriptors / 2)
-        reserve = options->descriptors / 2;
+    if (reserve >= options->descriptors)
+        return 0;
     covered = (options->descriptors - reserve) / DESCRIPTORS_A_SESSION;
     if (covered < options->max_connections) {
-        ss_log_debug("max_connections is lowered from %u to %u, which %u descriptors cover",
-                     options->max_connections, covered, options->descriptors);
+        ss_log_info("max_connections is lowered from %u to %u, which %u descriptors cover",
+                    options->max_connections, covered, options->descriptors);
         return covered;
     }
     return options->max_connections;
@@ -144,6 +153,7 @@ void ss_engine_free(struct ss_engine *engine)
         struct ss_listener *listener = engine->listeners;
 
         engine->listeners = listener->next;
+        free(listener->plain_until_ms);
         free(listener->counters);
         free(listener);
     }

@@ -27,7 +27,6 @@ struct ss_engine {
     _Atomic bool stop_wanted;
     _Atomic bool listeners_paused;
     _Atomic uint32_t sessions;
-    _Atomic uint32_t unproven; /* sessions without a complete request */
 
     struct ss_log_limit accept_log, handshake_log, dial_log;
 };

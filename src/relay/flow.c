@@ -8,6 +8,7 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "net/tcp.h"
+#include "relay/dialer.h"
 #include "relay/session.h"
 
 /* So many full reads in one round of events, then others go first. */
@@ -23,15 +24,19 @@ static int64_t now_s(void)
 
 /* -- the incomplete message -- */
 
+void ss_flow_drop_rest(struct ss_flow *flow)
+{
+    if (flow->rest != NULL)
+        ss_pool_release(flow->session->worker->blocks, flow->rest);
+    flow->rest = NULL;
+}
+
 bool ss_flow_keep_rest(struct ss_flow *flow, const uint8_t *bytes, size_t len)
 {
     struct ss_pool *pool = flow->session->worker->blocks;
 
     if (len == 0) {
-        if (flow->rest != NULL) {
-            ss_pool_release(pool, flow->rest);
-            flow->rest = NULL;
-        }
+        ss_flow_drop_rest(flow);
         return true;
     }
     if (flow->rest == NULL)
@@ -51,23 +56,36 @@ static size_t rest_len(const struct ss_flow *flow)
 
 /* -- to the sink -- */
 
-/* The sink takes no more. What comes back from it may still be worth having. */
+static struct ss_flow *opposite(struct ss_flow *flow)
+{
+    return flow == &flow->session->up ? &flow->session->down : &flow->session->up;
+}
+
+/* The sink takes no more. What comes back from it may still be worth having, but its end will not
+ * be a normal one: the error that would tell has been told to us. */
 static void sink_lost(struct ss_flow *flow)
 {
     stop_reading(flow);
     flow->ended = true;
+    opposite(flow)->suspect = true;
     if (flow->shut)
         return;
     flow->shut = true;
+    ss_session_half_open(flow->session);
     ss_session_flow_shut(flow->session);
 }
 
-static void pass_end_on(struct ss_flow *flow)
+void ss_flow_pass_end_on(struct ss_flow *flow)
 {
+    struct ss_worker *worker = flow->session->worker;
+
     if (flow->shut || flow->writing || flow->sink == NULL)
         return;
     if (flow->broken) {
-        ss_session_abort(flow->session);
+        if (ss_tcp_in_flight(&flow->sink->tcp) == 0 || ss_tcp_error(&flow->sink->tcp) != SS_OK)
+            ss_session_abort(flow->session);
+        else
+            ss_worker_start_deadline(worker, &worker->drain, &flow->session->check);
         return;
     }
     flow->shut = true;
@@ -97,7 +115,7 @@ static void on_written(uv_write_t *request, int result)
     if (result != 0)
         sink_lost(flow);
     else if (flow->ended)
-        pass_end_on(flow);
+        ss_flow_pass_end_on(flow);
     else
         ss_flow_read(flow);
 }
@@ -115,6 +133,9 @@ static void write_waiting(struct ss_flow *flow)
     /* All of them: a read fills at most four blocks. */
     assert(spans[count - 1].ptr == flow->waiting.last->bytes + flow->waiting.last->begin);
     flow->writing = true;
+    if (!ss_deadline_pending(&flow->session->check))
+        ss_worker_start_deadline(flow->session->worker, &flow->session->worker->stall,
+                                 &flow->session->check);
     result = uv_write(&flow->waiting.first->request, (uv_stream_t *)&flow->sink->tcp, bufs,
                       (unsigned)count, on_written);
     if (result != 0) {
@@ -203,14 +224,12 @@ static void take(struct ss_flow *flow, struct ss_span bytes)
 
     switch (flow->work) {
     case SS_FLOW_COPY:
-        if (!ss_flow_keep_rest(flow, NULL, 0))
-            return;
+        ss_flow_drop_rest(flow);
         count_payload(flow, bytes.len);
         ss_flow_deliver(flow, &bytes, 1);
         break;
     case SS_FLOW_SEAL:
-        if (!ss_flow_keep_rest(flow, NULL, 0))
-            return;
+        ss_flow_drop_rest(flow);
         count_payload(flow, bytes.len);
         if (flow->sink == NULL)
             ss_flow_deliver(flow, &bytes, 1); /* sealed once there is a connection */
@@ -247,7 +266,9 @@ static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     }
     if (kept != 0)
         memcpy(scratch, flow->rest->bytes, kept);
-    *buf = uv_buf_init((char *)scratch + kept, flow->narrow ? SS_NARROW_READ_SIZE : SS_READ_SIZE);
+    /* No more in all than a scratch sealed, so that four blocks hold whatever it is opened to. */
+    *buf = uv_buf_init((char *)scratch + kept,
+                       flow->narrow ? SS_NARROW_READ_SIZE : SS_READ_SIZE - (unsigned)kept);
 }
 
 static void let_others_go_first(struct ss_flow *flow)
@@ -279,9 +300,14 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     }
     ss_session_touch(session);
     if (got < 0) {
-        ss_session_source_ended(session, flow, got != UV_EOF);
+        /* Without a buffer libuv has seen the hang-up alone, which a reset shows as well. */
+        bool broken = got != UV_EOF || flow->suspect ||
+                      (buf->base == NULL && ss_tcp_error(&conn->tcp) != SS_OK);
+
+        ss_session_source_ended(session, flow, broken);
         return;
     }
+    flow->moved = true;
     if ((size_t)got < buf->len)
         flow->full_reads = 0;
     else if (++flow->full_reads >= FULL_READS_MAX)
@@ -349,49 +375,49 @@ static void stop_yielding(struct ss_flow *flow)
 
 /* -- begin and end -- */
 
+/* What came before there was a connection, as it is: written where it lies. */
 static void send_early(struct ss_flow *flow)
 {
-    struct ss_session *session = flow->session;
-    struct ss_block_queue early = flow->waiting;
+    struct ss_pool *pool = flow->session->worker->blocks;
+    struct ss_span spans[4];
+    size_t count = ss_block_queue_spans(&flow->waiting, spans, 4);
+    size_t written;
 
-    if (flow->work != SS_FLOW_SEAL) {
-        struct ss_span spans[4];
-        size_t count = ss_block_queue_spans(&early, spans, 4);
-        size_t written;
-
-        if (ss_tcp_write_now(&flow->sink->tcp, spans, count, &written) != SS_OK) {
-            sink_lost(flow);
-            return;
-        }
-        ss_block_queue_consume(&flow->waiting, session->worker->blocks, written);
-        if (flow->waiting.len != 0)
-            write_waiting(flow);
+    if (ss_tcp_write_now(&flow->sink->tcp, spans, count, &written) != SS_OK) {
+        sink_lost(flow);
         return;
     }
-    /* Sealed block by block into one scratch, so that it leaves in one write. */
+    ss_block_queue_consume(&flow->waiting, pool, written);
+    if (flow->waiting.len != 0)
+        write_waiting(flow);
+}
+
+/* The same to be sealed: block by block into one scratch, so that it leaves in one write. */
+static void seal_early(struct ss_flow *flow)
+{
+    struct ss_session *session = flow->session;
+    struct ss_worker *worker = session->worker;
+    struct ss_block_queue early = flow->waiting;
+    struct ss_span room = {.ptr = worker->write_scratch, .len = worker->write_scratch_len};
+    struct ss_span sealed = room;
+    enum ss_status status = SS_OK;
+
     flow->waiting = (struct ss_block_queue){0};
-    {
-        struct ss_worker *worker = session->worker;
-        struct ss_span room = {.ptr = worker->write_scratch, .len = worker->write_scratch_len};
-        struct ss_span sealed = room;
-        enum ss_status status = SS_OK;
+    for (struct ss_block *block = early.first; block != NULL && status == SS_OK;
+         block = block->next) {
+        struct ss_view plain = {.ptr = block->bytes + block->begin,
+                                .len = block->end - block->begin};
 
-        for (struct ss_block *block = early.first; block != NULL && status == SS_OK;
-             block = block->next) {
-            struct ss_view plain = {.ptr = block->bytes + block->begin,
-                                    .len = block->end - block->begin};
-
-            status = ss_codec_seal(ss_session_codec(session), &plain, &room, now_s());
-        }
-        ss_block_queue_clear(&early, worker->blocks);
-        if (status != SS_OK) {
-            ss_session_abort(session);
-            return;
-        }
-        session->header_sent = true;
-        sealed.len -= room.len;
-        ss_flow_deliver(flow, &sealed, 1);
+        status = ss_codec_seal(ss_session_codec(session), &plain, &room, now_s());
     }
+    ss_block_queue_clear(&early, worker->blocks);
+    if (status != SS_OK) {
+        ss_session_abort(session);
+        return;
+    }
+    session->header_sent = true;
+    sealed.len -= room.len;
+    ss_flow_deliver(flow, &sealed, 1);
 }
 
 void ss_flow_connect(struct ss_flow *flow, struct ss_conn *sink, bool header_now)
@@ -399,7 +425,9 @@ void ss_flow_connect(struct ss_flow *flow, struct ss_conn *sink, bool header_now
     struct ss_session *session = flow->session;
 
     flow->sink = sink;
-    if (flow->waiting.len != 0)
+    if (flow->waiting.len != 0 && flow->work == SS_FLOW_SEAL)
+        seal_early(flow);
+    else if (flow->waiting.len != 0)
         send_early(flow);
     else if (flow->work == SS_FLOW_SEAL && (header_now || flow->ended))
         ss_flow_send_header(flow);
@@ -417,7 +445,7 @@ void ss_flow_send_header(struct ss_flow *flow)
 static void pump(struct ss_flow *flow)
 {
     if (flow->ended)
-        pass_end_on(flow);
+        ss_flow_pass_end_on(flow);
     else
         ss_flow_read(flow);
 }
@@ -431,13 +459,21 @@ void ss_flow_end(struct ss_flow *flow, bool broken)
         return;
     flow->ended = true;
     flow->broken = broken;
+    if (broken) {
+        /* The source is gone as a sink, too. */
+        stop_reading(opposite(flow));
+        opposite(flow)->ended = opposite(flow)->shut = true;
+        if (flow == &session->down && session->fast_opened && !flow->moved)
+            ss_dial_fast_open_failed(session);
+    }
+    ss_session_half_open(session);
     if (!broken && flow->work == SS_FLOW_OPEN &&
         !ss_codec_may_end(ss_session_codec(session), rest_len(flow)))
         flow->broken = true;
-    if (flow->work == SS_FLOW_SEAL && flow->sink != NULL && flow == &session->up)
+    if (!broken && flow->work == SS_FLOW_SEAL && flow->sink != NULL && flow == &session->up)
         ss_flow_send_header(flow);
     if (session->phase != SS_PHASE_CLOSING)
-        pass_end_on(flow);
+        ss_flow_pass_end_on(flow);
 }
 
 void ss_flow_clear(struct ss_flow *flow)

@@ -33,6 +33,8 @@ struct ss_flow {
     bool narrow;   /* the last write was short: read less until one goes out whole */
     bool ended;    /* the source has said FIN, or is gone */
     bool broken;   /* the source ended as it must not: the sink must not see a normal end */
+    bool moved;    /* bytes have come from the source */
+    bool suspect;  /* the source failed when it was written to: its end is not a normal one */
     bool shut;     /* the end was passed on, or the sink is gone */
     bool yielding; /* in the resume list */
 };
@@ -56,11 +58,18 @@ void ss_flow_connect(struct ss_flow *flow, struct ss_conn *sink, bool header_now
 /* Sends a sealing flow's header without payload, unless it was sent. The sink must be there. */
 void ss_flow_send_header(struct ss_flow *flow);
 
-/* Puts `len` bytes aside as the incomplete message. False when there is no block. */
+/* Puts `len` bytes aside as the incomplete message, in the place of the one before. False when
+ * there is no block. */
 bool ss_flow_keep_rest(struct ss_flow *flow, const uint8_t *bytes, size_t len);
+
+void ss_flow_drop_rest(struct ss_flow *flow);
 
 /* The source has ended: normally, or broken. Passes it on once nothing waits. */
 void ss_flow_end(struct ss_flow *flow, bool broken);
+
+/* Passes the end on if nothing is in the way. A broken end waits until the sink has got all that
+ * was sent before it: resetting drops what the kernel still holds. */
+void ss_flow_pass_end_on(struct ss_flow *flow);
 
 /* Gives back the blocks that are not with libuv. */
 void ss_flow_clear(struct ss_flow *flow);

@@ -9,10 +9,10 @@
 #include "relay/session.h"
 
 struct ss_ingress {
-    const char *name;
     /* The work of the flow from the client, and of the one back to it. */
     enum ss_flow_work up, down;
-    /* The target is known from the start: nothing is read before dialling. */
+    /* The target is known from the start: nothing is read before dialling, and none of the
+     * functions is called. */
     bool target_is_fixed;
     /*
      * Looks at what the client has sent so far, and may answer it. `early` gets the payload that

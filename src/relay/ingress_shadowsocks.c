@@ -57,7 +57,6 @@ static void expire(struct ss_session *session)
 }
 
 const struct ss_ingress ss_ingress_shadowsocks = {
-    .name = "shadowsocks",
     .up = SS_FLOW_OPEN,
     .down = SS_FLOW_SEAL,
     .learn = learn,

@@ -166,7 +166,6 @@ static void expire(struct ss_session *session)
 }
 
 const struct ss_ingress ss_ingress_socks5 = {
-    .name = "SOCKS5",
     .up = SS_FLOW_COPY,
     .down = SS_FLOW_COPY,
     .learn = learn,

@@ -82,6 +82,7 @@ static void out_of_descriptors(struct ss_engine *engine)
     }
     for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
         ss_listener_pause(l);
+    atomic_store(&engine->listeners_paused, true);
     uv_timer_start(&engine->accept_retry, on_accept_retry, ACCEPT_RETRY_MS, 0);
 }
 
@@ -190,6 +191,10 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
     if (listener->counters == NULL)
         goto failed;
     memset(listener->counters, 0, counters_size);
+    listener->plain_until_ms =
+        calloc(options->upstream_count + 1, sizeof *listener->plain_until_ms);
+    if (listener->plain_until_ms == NULL)
+        goto failed;
 
     status = ss_socket_listen(&listener->fd, &options->address, &how, error_text);
     if (status != SS_OK)
@@ -208,6 +213,7 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
 
 failed:
     ss_socket_close(listener->fd);
+    free(listener->plain_until_ms);
     free(listener->counters);
     free(listener);
     return status;

@@ -23,7 +23,8 @@ struct ss_listener {
     bool accepting;
     bool crowded; /* more than one connection was waiting lately */
     uint8_t turn;
-    _Atomic uint32_t next_upstream; /* where the next dial begins */
+    _Atomic uint32_t next_upstream;   /* where the next dial begins */
+    _Atomic uint64_t *plain_until_ms; /* for each upstream: no fast open before */
 };
 
 /* Takes connections again after a pause, if the budget allows. */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "net/socket.h"
+#include "net/sockopt.h"
 #include "net/tcp.h"
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
@@ -27,11 +28,9 @@ static void remember(struct ss_session *session)
  */
 static void make_way_for_the_unproven(struct ss_worker *worker)
 {
-    struct ss_engine *engine = worker->engine;
     struct ss_deadline *oldest;
 
-    if (atomic_load_explicit(&engine->unproven, memory_order_relaxed) <=
-        (engine->max_sessions + 1) / 2)
+    if (worker->unproven <= worker->unproven_max)
         return;
     oldest = ss_deadline_first(&worker->handshake);
     if (oldest != NULL)
@@ -140,9 +139,7 @@ void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, in
 
 static void refuse(struct ss_session *session, enum ss_status status)
 {
-    /* Nothing of it is wanted any more. */
-    if (!ss_flow_keep_rest(&session->up, NULL, 0))
-        return;
+    ss_flow_drop_rest(&session->up);
     ss_count(&session->counters->handshakes_failed, 1);
     session->listener->ingress->refuse(session, status);
 }
@@ -201,7 +198,12 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
     outbound->flow = &session->down;
     session->down.source = outbound;
     ss_session_touch(session);
+    ss_deadline_stop(&session->check);
     ss_session_enter(session, SS_PHASE_STREAM);
+    if (up->ended)
+        ss_session_half_open(session);
+    if (session->fast_opened)
+        ss_worker_start_deadline(session->worker, &session->worker->fast_open, &session->check);
     if (profile != NULL) {
         struct ss_codec *codec = ss_session_codec(session);
 
@@ -220,7 +222,10 @@ void ss_session_unreachable(struct ss_session *session, enum ss_status status)
 {
     session->dial = NULL;
     ss_log_debug("target not reached: %s", ss_status_text(status));
-    ss_session_close(session);
+    if (status == SS_ERR_RESET) /* it was reached, and cut at once */
+        ss_session_abort(session);
+    else
+        ss_session_close(session);
 }
 
 void ss_session_first_payload_deadline(struct ss_session *session)
@@ -229,12 +234,55 @@ void ss_session_first_payload_deadline(struct ss_session *session)
         ss_flow_send_header(&session->up);
 }
 
+void ss_session_half_open(struct ss_session *session)
+{
+    if (session->phase == SS_PHASE_STREAM)
+        ss_session_enter(session, SS_PHASE_HALF);
+}
+
 void ss_session_flow_shut(struct ss_session *session)
 {
     if (ss_session_is_over(session))
         ss_session_close(session);
-    else if (session->phase == SS_PHASE_STREAM)
-        ss_session_enter(session, SS_PHASE_HALF);
+}
+
+/* Reading is off while a sink takes nothing, and so nobody tells that the source has left. */
+static void check_stalled(struct ss_session *session, struct ss_flow *flow)
+{
+    int fd = ss_tcp_descriptor(&flow->source->tcp);
+
+    if (!flow->writing || flow->ended || !ss_sockopt_peer_has_ended(fd))
+        return;
+    if (ss_tcp_error(&flow->source->tcp) != SS_OK)
+        ss_flow_end(flow, true);
+    else
+        ss_session_half_open(session); /* bytes may be left to read before the FIN */
+}
+
+void ss_session_check(struct ss_session *session)
+{
+    struct ss_worker *worker = session->worker;
+
+    if (session->phase == SS_PHASE_DIAL) {
+        ss_dial_attempt_expired(session->dial);
+    } else if (session->up.broken || session->down.broken) {
+        ss_flow_pass_end_on(session->up.broken ? &session->up : &session->down);
+    } else if (session->fast_opened && !session->down.moved) {
+        if (!session->header_sent && session->up.work == SS_FLOW_SEAL) {
+            /* Nothing was sent yet, so nothing can have been answered. */
+            ss_worker_start_deadline(worker, &worker->fast_open, &session->check);
+        } else if (!ss_tcp_is_established(&session->outbound->tcp)) {
+            ss_dial_fast_open_failed(session);
+            ss_session_abort(session);
+        }
+    } else {
+        check_stalled(session, &session->up);
+        if (session->phase != SS_PHASE_CLOSING)
+            check_stalled(session, &session->down);
+        if (session->phase != SS_PHASE_CLOSING && !ss_deadline_pending(&session->check) &&
+            (session->up.writing || session->down.writing))
+            ss_worker_start_deadline(worker, &worker->stall, &session->check);
+    }
 }
 
 void ss_session_deadline(struct ss_session *session)
@@ -245,14 +293,18 @@ void ss_session_deadline(struct ss_session *session)
         session->listener->ingress->expire(session);
         break;
     case SS_PHASE_DIAL:
-        ss_dial_expired(session->dial);
+        ss_dial_cancel(session->dial);
+        ss_session_unreachable(session, SS_ERR_TIMEOUT);
         break;
     case SS_PHASE_STREAM:
     case SS_PHASE_HALF:
         if (ss_session_was_active(session))
             break;
         ss_log_debug("TCP connection timeout");
-        ss_session_close(session);
+        if (session->in_flight != 0)
+            ss_session_abort(session); /* its end must not pass for the stream's */
+        else
+            ss_session_close(session);
         break;
     case SS_PHASE_ASSOCIATE:
     case SS_PHASE_CLOSING:

@@ -45,6 +45,7 @@ struct ss_session {
     struct ss_flow up;          /* inbound to outbound */
     struct ss_flow down;        /* outbound to inbound */
     struct ss_deadline deadline;
+    struct ss_deadline check;         /* of what is looked at again soon; see ss_session_check */
     struct ss_deadline first_payload; /* a client's header waits for it, shortly */
     uint64_t active_ms;               /* when bytes moved last */
     struct ss_addr peer;
@@ -52,6 +53,9 @@ struct ss_session {
     uint8_t ingress_step; /* the ingress's own */
     bool unproven;        /* counted among those that have not completed a request */
     bool header_sent;     /* client of an upstream */
+    bool fast_opened;     /* writing began before the other side had answered */
+    uint8_t upstream;     /* the one that was reached */
+    size_t in_flight;     /* bytes on their way when the deadline was looked at last */
 };
 
 /* The codec lies behind the session in its slot. */
@@ -99,6 +103,9 @@ void ss_session_source_ended(struct ss_session *session, struct ss_flow *flow, b
 void ss_session_deadline(struct ss_session *session);
 /* Whether bytes moved since the phase's deadline was set; it then is set anew. */
 bool ss_session_was_active(struct ss_session *session);
+/* Something is to be looked at again: an address that is slow to connect, a server that has not
+ * answered a fast open, a sink that still takes the bytes of a broken stream. */
+void ss_session_check(struct ss_session *session);
 /* No payload came within the time that a header may wait. */
 void ss_session_first_payload_deadline(struct ss_session *session);
 
@@ -113,16 +120,21 @@ static inline bool ss_session_is_over(const struct ss_session *session)
     return session->up.shut && session->down.shut;
 }
 
-/* Both flows are shut, or one side ended: closes or waits for the other. */
+/* A flow has ended: from here on the time of a half-open session runs. */
+void ss_session_half_open(struct ss_session *session);
+
+/* A flow is shut: closes when both are. */
 void ss_session_flow_shut(struct ss_session *session);
 
 /*
- * Ends the session, from any callback and twice. The slot goes back at once: callers that called
- * down look at the phase first and then leave the session alone.
+ * Ends the session, from any callback and twice. Its slot goes back when libuv has closed a handle
+ * of it: callers that called down look at the phase and then leave the session alone.
  */
 void ss_session_close(struct ss_session *session);
 /* The same when its connection was handed on: the client must not notice. */
 void ss_session_leave(struct ss_session *session);
+/* The program stops: a stream that is cut must not look complete. */
+void ss_session_stop(struct ss_session *session);
 /* The same with RST towards both sides. */
 void ss_session_abort(struct ss_session *session);
 

@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "net/tcp.h"
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
 #include "relay/session.h"
@@ -28,6 +29,8 @@ static struct ss_deadline_queue *queue_of(struct ss_worker *worker, enum ss_phas
     switch (phase) {
     case SS_PHASE_REQUEST:
         return &worker->handshake;
+    case SS_PHASE_DIAL:
+        return &worker->dial;
     case SS_PHASE_STREAM:
         return &worker->idle;
     case SS_PHASE_HALF:
@@ -39,15 +42,13 @@ static struct ss_deadline_queue *queue_of(struct ss_worker *worker, enum ss_phas
 
 static void count_unproven(struct ss_session *session, bool unproven)
 {
-    struct ss_engine *engine = session->worker->engine;
-
     if (session->unproven == unproven)
         return;
     session->unproven = unproven;
     if (unproven)
-        atomic_fetch_add_explicit(&engine->unproven, 1, memory_order_relaxed);
+        session->worker->unproven++;
     else
-        atomic_fetch_sub_explicit(&engine->unproven, 1, memory_order_relaxed);
+        session->worker->unproven--;
 }
 
 void ss_session_enter(struct ss_session *session, enum ss_phase next)
@@ -68,14 +69,27 @@ void ss_session_enter(struct ss_session *session, enum ss_phase next)
         ss_deadline_stop(&session->deadline);
 }
 
+/* Bytes on their way to either side. A slow reader takes them without our noticing: what waits in
+ * the kernel shrinks long before it takes more of us. */
+static size_t in_flight(const struct ss_session *session)
+{
+    return ss_tcp_in_flight(&session->inbound->tcp) + ss_tcp_in_flight(&session->outbound->tcp);
+}
+
 bool ss_session_was_active(struct ss_session *session)
 {
     struct ss_worker *worker = session->worker;
     struct ss_deadline_queue *queue = queue_of(worker, session->phase);
+    size_t before = session->in_flight;
 
-    if (session->active_ms + queue->duration_ms <= uv_now(&worker->loop))
+    if (session->active_ms + queue->duration_ms > uv_now(&worker->loop)) {
+        ss_deadline_start_since(queue, &session->deadline, session->active_ms);
+        return true;
+    }
+    session->in_flight = in_flight(session);
+    if (session->in_flight == before || session->in_flight == 0)
         return false;
-    ss_deadline_start_since(queue, &session->deadline, session->active_ms);
+    ss_worker_start_deadline(worker, queue, &session->deadline);
     return true;
 }
 
@@ -103,6 +117,7 @@ static void end(struct ss_session *session, enum ss_conn_end how)
         return;
     ss_session_enter(session, SS_PHASE_CLOSING);
     ss_deadline_stop(&session->first_payload);
+    ss_deadline_stop(&session->check);
     ss_dial_cancel(session->dial);
     session->dial = NULL;
     if (session->control != NULL)
@@ -118,13 +133,19 @@ static void end(struct ss_session *session, enum ss_conn_end how)
     session->next = worker->closed;
     worker->closed = session;
     ss_count(&session->counters->closed, 1);
-    atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
-    ss_engine_session_ended(worker->engine);
 }
 
 void ss_session_close(struct ss_session *session)
 {
     end(session, SS_CONN_FIN);
+}
+
+void ss_session_stop(struct ss_session *session)
+{
+    if (session->phase == SS_PHASE_STREAM || session->phase == SS_PHASE_HALF)
+        ss_session_abort(session);
+    else
+        ss_session_close(session);
 }
 
 void ss_session_leave(struct ss_session *session)
@@ -144,5 +165,8 @@ void ss_session_release_closed(struct ss_worker *worker)
 
         worker->closed = session->next;
         ss_pool_release(worker->sessions, session);
+        /* Only now there is a place for another. */
+        atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
+        ss_engine_session_ended(worker->engine);
     }
 }

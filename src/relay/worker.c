@@ -14,6 +14,19 @@
 /* How long a client's header waits for the first payload, beside the connecting. */
 #define FIRST_PAYLOAD_MS 20
 
+/* What a look-up may add to the time of a dial. */
+#define LOOK_UP_MS 10000
+
+/* So long one address is tried when there are others. */
+#define ATTEMPT_MS 2000
+
+/* How often a source that is not read, since its sink takes nothing, is asked whether it is there.
+ */
+#define STALL_MS 2000
+
+/* How often a broken stream's sink is asked whether it has got everything. */
+#define DRAIN_MS 200
+
 /* How often pools are asked to give back what was not needed. */
 #define TRIM_MS 1000
 
@@ -37,6 +50,14 @@ static void run_session_queue(struct ss_worker *worker, struct ss_deadline_queue
 
     while ((due = ss_deadline_pop(queue, uv_now(&worker->loop))) != NULL)
         ss_session_deadline(SS_CONTAINER_OF(due, struct ss_session, deadline));
+}
+
+static void run_check_queue(struct ss_worker *worker, struct ss_deadline_queue *queue)
+{
+    struct ss_deadline *due;
+
+    while ((due = ss_deadline_pop(queue, uv_now(&worker->loop))) != NULL)
+        ss_session_check(SS_CONTAINER_OF(due, struct ss_session, check));
 }
 
 /* The relay of datagrams, if this is its worker. */
@@ -67,7 +88,12 @@ static void on_timer(uv_timer_t *timer)
     worker->timer_due_ms = 0;
     while ((due = ss_deadline_pop(&worker->first_payload, uv_now(&worker->loop))) != NULL)
         ss_session_first_payload_deadline(SS_CONTAINER_OF(due, struct ss_session, first_payload));
+    run_check_queue(worker, &worker->drain);
+    run_check_queue(worker, &worker->stall);
+    run_check_queue(worker, &worker->attempt);
+    run_check_queue(worker, &worker->fast_open);
     run_session_queue(worker, &worker->connect);
+    run_session_queue(worker, &worker->dial);
     run_session_queue(worker, &worker->handshake);
     run_session_queue(worker, &worker->half_open);
     run_session_queue(worker, &worker->idle);
@@ -91,9 +117,10 @@ void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms)
 /* Sets the timer to what comes first. */
 static void arm(struct ss_worker *worker)
 {
-    struct ss_deadline_queue *const queues[] = {&worker->first_payload, &worker->connect,
-                                                &worker->handshake, &worker->half_open,
-                                                &worker->idle};
+    struct ss_deadline_queue *const queues[] = {
+        &worker->first_payload, &worker->stall,   &worker->drain, &worker->attempt,
+        &worker->fast_open,     &worker->connect, &worker->dial,  &worker->handshake,
+        &worker->half_open,     &worker->idle};
 
     for (size_t i = 0; i < sizeof queues / sizeof queues[0]; i++) {
         struct ss_deadline *first = ss_deadline_first(queues[i]);
@@ -202,7 +229,7 @@ static void retire_session(void *slot)
 
 static enum ss_status make_pools(struct ss_worker *worker)
 {
-    const struct ss_engine *engine = worker->engine;
+    struct ss_engine *engine = worker->engine;
     uint32_t sessions = engine->max_sessions;
     uint32_t share = (sessions + engine->options.workers - 1) / engine->options.workers;
 
@@ -223,6 +250,11 @@ static enum ss_status make_pools(struct ss_worker *worker)
     if (worker->sessions == NULL || worker->conns == NULL || worker->dials == NULL ||
         worker->blocks == NULL)
         return SS_ERR_MEMORY;
+    if (ss_pool_capacity(worker->sessions) < sessions) {
+        engine->max_sessions = ss_pool_capacity(worker->sessions);
+        ss_log_warn("address space is short: max_connections is lowered to %u",
+                    engine->max_sessions);
+    }
     return SS_OK;
 }
 
@@ -231,7 +263,8 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     const struct ss_engine_options *options = &engine->options;
     const struct ss_resolver_options resolver = {.nameservers = options->nameservers,
                                                  .ipv6_first = options->ipv6_first,
-                                                 .hosts_path = options->hosts_path};
+                                                 .hosts_path = options->hosts_path,
+                                                 .max_queries = 2 * engine->max_sessions};
     enum ss_status status;
 
     worker->engine = engine;
@@ -260,6 +293,16 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     ss_deadline_queue_init(&worker->idle, options->tcp_idle_timeout_ms);
     ss_deadline_queue_init(&worker->half_open, options->half_open_timeout_ms);
     ss_deadline_queue_init(&worker->first_payload, FIRST_PAYLOAD_MS);
+    ss_deadline_queue_init(&worker->dial, LOOK_UP_MS + options->connect_timeout_ms);
+    ss_deadline_queue_init(&worker->attempt, ATTEMPT_MS < options->connect_timeout_ms
+                                                 ? ATTEMPT_MS
+                                                 : options->connect_timeout_ms);
+    ss_deadline_queue_init(&worker->fast_open, options->connect_timeout_ms);
+    ss_deadline_queue_init(&worker->stall, STALL_MS);
+    ss_deadline_queue_init(&worker->drain, DRAIN_MS);
+    worker->unproven_max = engine->max_sessions / 2 / options->workers;
+    if (worker->unproven_max == 0)
+        worker->unproven_max = 1;
 
     status = make_pools(worker);
     if (status != SS_OK)
@@ -286,7 +329,7 @@ void ss_worker_close(struct ss_worker *worker)
         ss_engine_session_ended(worker->engine);
     }
     while (worker->open != NULL)
-        ss_session_close(worker->open);
+        ss_session_stop(worker->open);
     ss_resolver_close(worker->resolver);
     worker->resolver = NULL;
     uv_close((uv_handle_t *)&worker->wake, NULL);

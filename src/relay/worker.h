@@ -68,6 +68,14 @@ struct ss_worker {
     struct ss_deadline_queue idle;
     struct ss_deadline_queue half_open;
     struct ss_deadline_queue first_payload;
+    struct ss_deadline_queue dial;      /* look-ups and all */
+    struct ss_deadline_queue attempt;   /* one address, when there are more */
+    struct ss_deadline_queue fast_open; /* until the server has answered */
+    struct ss_deadline_queue stall;     /* while a sink takes nothing */
+    struct ss_deadline_queue drain;     /* before a reset is passed on */
+
+    uint32_t unproven;     /* sessions without a complete request */
+    uint32_t unproven_max; /* its share of half of all places */
 
     /* Shared with other threads. */
     _Atomic uint32_t session_count; /* also those that are on their way here */
