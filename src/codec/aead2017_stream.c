@@ -10,48 +10,8 @@
 #include "base/bytes.h"
 
 #define PAYLOAD_MAX      0x3fff /* the two top bits of a length are reserved */
-#define LENGTH_CHUNK_LEN (2 + SS_AEAD_TAG_LEN)
-#define OVERHEAD         (LENGTH_CHUNK_LEN + SS_AEAD_TAG_LEN)
-
-static enum ss_status seal_next(struct ss_codec *codec, const uint8_t *plain, size_t len,
-                                uint8_t *out)
-{
-    struct ss_direction *sealing = &codec->sealing;
-    const struct ss_aead *aead = codec->contexts.aead;
-    enum ss_status status = aead->seal(codec->contexts.sealing, sealing->nonce, plain, len, out);
-
-    ss_nonce_increment(sealing->nonce, aead->nonce_len);
-    return status;
-}
-
-static enum ss_status open_next(struct ss_codec *codec, uint8_t *sealed, size_t sealed_len)
-{
-    struct ss_direction *opening = &codec->opening;
-    const struct ss_aead *aead = codec->contexts.aead;
-    enum ss_status status =
-        aead->open(codec->contexts.opening, opening->nonce, sealed, sealed_len, sealed);
-
-    ss_nonce_increment(opening->nonce, aead->nonce_len);
-    return status;
-}
-
-/* Writes a chunk of `len` bytes from `plain` to the front of *out, which has room. */
-static enum ss_status seal_chunk(struct ss_codec *codec, const uint8_t *plain, size_t len,
-                                 struct ss_span *out)
-{
-    uint8_t length[2];
-    enum ss_status status;
-
-    ss_store_u16be(length, (uint16_t)len);
-    status = seal_next(codec, length, sizeof length, out->ptr);
-    if (status == SS_OK)
-        status = seal_next(codec, plain, len, out->ptr + LENGTH_CHUNK_LEN);
-    if (status != SS_OK)
-        return status;
-    out->ptr += OVERHEAD + len;
-    out->len -= OVERHEAD + len;
-    return SS_OK;
-}
+#define LENGTH_CHUNK_LEN SS_LENGTH_CHUNK_LEN
+#define OVERHEAD         SS_CHUNK_OVERHEAD
 
 /* The salt and, from a client, a chunk of the target and as much payload as fits. */
 static enum ss_status seal_first(struct ss_codec *codec, struct ss_view *plain, struct ss_span *out)
@@ -87,8 +47,8 @@ static enum ss_status seal_first(struct ss_codec *codec, struct ss_view *plain, 
     if (codec->role == SS_CODEC_CLIENT) {
         take = plain->len < joined.len ? plain->len : joined.len;
         (void)ss_write_bytes(&joined, plain->ptr, take);
-        status = seal_chunk(codec, chunk + LENGTH_CHUNK_LEN,
-                            (size_t)(joined.ptr - (chunk + LENGTH_CHUNK_LEN)), &rest);
+        status = ss_seal_chunk(codec, chunk + LENGTH_CHUNK_LEN,
+                               (size_t)(joined.ptr - (chunk + LENGTH_CHUNK_LEN)), &rest);
         if (status != SS_OK)
             return status;
         plain->ptr += take;
@@ -122,7 +82,7 @@ static enum ss_status seal(struct ss_codec *codec, struct ss_view *plain, struct
                 return SS_NEED_ROOM;
             len = out->len - OVERHEAD;
         }
-        status = seal_chunk(codec, plain->ptr, len, out);
+        status = ss_seal_chunk(codec, plain->ptr, len, out);
         if (status != SS_OK)
             return status;
         plain->ptr += len;
@@ -141,7 +101,7 @@ static enum ss_status open_salt(struct ss_codec *codec, struct ss_span *wire)
 
     if (status != SS_OK)
         return status;
-    memcpy(codec->peer_salt, wire->ptr, salt_len);
+    memcpy(codec->salt, wire->ptr, salt_len);
     wire->ptr += salt_len;
     wire->len -= salt_len;
     return SS_OK;
@@ -154,7 +114,7 @@ static enum ss_status store_salt(struct ss_codec *codec)
     const struct ss_profile *profile = codec->profile;
 
     if (profile->salts != NULL &&
-        !ss_salt_memory_store(profile->salts, codec->peer_salt, profile->method->salt_len))
+        !ss_salt_memory_store(profile->salts, codec->salt, profile->method->salt_len))
         return SS_ERR_REPLAY;
     codec->authenticated = true;
     return SS_OK;
@@ -162,7 +122,7 @@ static enum ss_status store_salt(struct ss_codec *codec)
 
 static enum ss_status open_length(struct ss_codec *codec, struct ss_span *wire)
 {
-    enum ss_status status = open_next(codec, wire->ptr, LENGTH_CHUNK_LEN);
+    enum ss_status status = ss_open_next(codec, wire->ptr, LENGTH_CHUNK_LEN);
     uint16_t len;
 
     if (status != SS_OK)
@@ -186,7 +146,7 @@ static enum ss_status open_payload(struct ss_codec *codec, struct ss_span *wire,
 {
     size_t len = codec->opening.payload_len;
     uint8_t *payload = wire->ptr;
-    enum ss_status status = open_next(codec, payload, len + SS_AEAD_TAG_LEN);
+    enum ss_status status = ss_open_next(codec, payload, len + SS_AEAD_TAG_LEN);
 
     if (status != SS_OK)
         return status;

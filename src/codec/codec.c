@@ -23,11 +23,15 @@ enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *p
     enum ss_status status;
 
     assert(codec->profile == NULL);
+    if (role == SS_CODEC_SERVER && profile->identity_count != 0)
+        return SS_ERR_ARGUMENT; /* only a client has a chain */
     status = ss_contexts_begin(&codec->contexts, contexts, profile->aead);
     if (status != SS_OK)
         return status;
     codec->profile = profile;
+    codec->ops = profile->stream;
     codec->role = role;
+    codec->chunk_len = profile->first_chunk_len;
     return SS_OK;
 }
 
@@ -38,6 +42,7 @@ void ss_codec_end(struct ss_codec *codec)
     if (codec->profile == NULL)
         return;
     ss_contexts_end(&codec->contexts);
+    ss_users_release(codec->users);
     kept = codec->contexts;
     ss_wipe(codec, sizeof *codec);
     codec->contexts = kept;
@@ -45,6 +50,7 @@ void ss_codec_end(struct ss_codec *codec)
 
 void ss_codec_retire(struct ss_codec *codec)
 {
+    ss_users_release(codec->users);
     ss_contexts_retire(&codec->contexts);
     ss_wipe(codec, sizeof *codec);
 }
@@ -63,7 +69,7 @@ enum ss_status ss_codec_seal(struct ss_codec *codec, struct ss_view *plain, stru
 
     if (codec->sealing.dead != SS_OK)
         return codec->sealing.dead;
-    status = codec->profile->stream->seal(codec, plain, out, now_s);
+    status = codec->ops->seal(codec, plain, out, now_s);
     if (status != SS_OK && status != SS_NEED_ROOM)
         codec->sealing.dead = status;
     return status;
@@ -71,7 +77,7 @@ enum ss_status ss_codec_seal(struct ss_codec *codec, struct ss_view *plain, stru
 
 size_t ss_codec_sealed_max(const struct ss_codec *codec, size_t len)
 {
-    return codec->profile->stream->sealed_max(codec, len);
+    return codec->ops->sealed_max(codec, len);
 }
 
 enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_t now_s,
@@ -83,7 +89,7 @@ enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_
     opened->payload_len = 0;
     opened->rest_len = 0;
     if (status == SS_OK)
-        status = codec->profile->stream->open(codec, wire, now_s, opened);
+        status = codec->ops->open(codec, wire, now_s, opened);
     if (status != SS_OK) {
         codec->opening.dead = status;
         opened->count = 0;
@@ -103,14 +109,30 @@ const struct ss_target *ss_codec_target(const struct ss_codec *codec)
     return codec->role == SS_CODEC_SERVER && codec->has_target ? &codec->head.target : NULL;
 }
 
+const struct ss_user *ss_codec_user(const struct ss_codec *codec)
+{
+    return codec->user;
+}
+
+int64_t ss_codec_clock_difference(const struct ss_codec *codec)
+{
+    return codec->clock_difference;
+}
+
+void ss_codec_write_was_short(struct ss_codec *codec)
+{
+    if (codec->profile != NULL)
+        codec->chunk_len = codec->profile->first_chunk_len;
+}
+
 bool ss_codec_may_end(const struct ss_codec *codec, size_t rest_len)
 {
-    return codec->opening.dead == SS_OK && codec->profile->stream->may_end(codec, rest_len);
+    return codec->opening.dead == SS_OK && codec->ops->may_end(codec, rest_len);
 }
 
 size_t ss_codec_rest_max(const struct ss_codec *codec)
 {
-    return codec->profile->stream->rest_max;
+    return codec->ops->rest_max;
 }
 
 void ss_opened_add(struct ss_opened *opened, uint8_t *payload, size_t len)
@@ -153,6 +175,44 @@ enum ss_status ss_codec_take_target(struct ss_codec *codec, uint8_t **payload, s
     *len -= take;
     codec->head.target = target;
     codec->has_target = true;
+    return SS_OK;
+}
+
+enum ss_status ss_seal_next(struct ss_codec *codec, const uint8_t *plain, size_t len, uint8_t *out)
+{
+    struct ss_direction *sealing = &codec->sealing;
+    const struct ss_aead *aead = codec->contexts.aead;
+    enum ss_status status = aead->seal(codec->contexts.sealing, sealing->nonce, plain, len, out);
+
+    ss_nonce_increment(sealing->nonce, aead->nonce_len);
+    return status;
+}
+
+enum ss_status ss_open_next(struct ss_codec *codec, uint8_t *sealed, size_t sealed_len)
+{
+    struct ss_direction *opening = &codec->opening;
+    const struct ss_aead *aead = codec->contexts.aead;
+    enum ss_status status =
+        aead->open(codec->contexts.opening, opening->nonce, sealed, sealed_len, sealed);
+
+    ss_nonce_increment(opening->nonce, aead->nonce_len);
+    return status;
+}
+
+enum ss_status ss_seal_chunk(struct ss_codec *codec, const uint8_t *plain, size_t len,
+                             struct ss_span *out)
+{
+    uint8_t length[2];
+    enum ss_status status;
+
+    ss_store_u16be(length, (uint16_t)len);
+    status = ss_seal_next(codec, length, sizeof length, out->ptr);
+    if (status == SS_OK)
+        status = ss_seal_next(codec, plain, len, out->ptr + SS_LENGTH_CHUNK_LEN);
+    if (status != SS_OK)
+        return status;
+    out->ptr += SS_CHUNK_OVERHEAD + len;
+    out->len -= SS_CHUNK_OVERHEAD + len;
     return SS_OK;
 }
 

@@ -3,8 +3,7 @@
  * session.
  *
  * A codec does no I/O and reads no clock: bytes and time are handed in. It works on many chunks a
- * call. Wire formats: SIP004 (AEAD, 2017); SIP022 section 3.1 has its own table behind the same
- * calls.
+ * call. Wire formats: SIP004 (AEAD, 2017); SIP022 section 3.1 and SIP023 (2022 edition).
  */
 #ifndef SS_CODEC_CODEC_H
 #define SS_CODEC_CODEC_H
@@ -16,6 +15,7 @@
 #include "base/span.h"
 #include "base/status.h"
 #include "codec/profile.h"
+#include "codec/users.h"
 #include "proto/target.h"
 
 /* One session's salts, subkeys and nonces. */
@@ -33,7 +33,7 @@ size_t ss_codec_size(const struct ss_profile *profile);
 
 /*
  * Binds an idle codec to a new session. `profile` is borrowed and must outlive the session. Only
- * the first use with a provider may allocate.
+ * the first use with a provider may allocate. SS_ERR_ARGUMENT for a server with a chain of keys.
  */
 SS_CHECKED enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *profile,
                                          enum ss_codec_role role);
@@ -60,6 +60,13 @@ void ss_codec_set_target(struct ss_codec *codec, const struct ss_target *target)
 SS_CHECKED enum ss_status ss_codec_seal(struct ss_codec *codec, struct ss_view *plain,
                                         struct ss_span *out, int64_t now_s);
 
+/*
+ * The last write of what was sealed was taken only in part: chunks become small again, so that a
+ * slow peer need not wait long for one to be whole. They grow while nothing is said (2022 methods;
+ * those of the others have one size).
+ */
+void ss_codec_write_was_short(struct ss_codec *codec);
+
 /* Room that is enough to seal `len` bytes in one call, first call included. */
 size_t ss_codec_sealed_max(const struct ss_codec *codec, size_t len);
 
@@ -79,8 +86,17 @@ struct ss_opened {
  * inside `wire`, so that it always fits into `opened`. A server takes the target out of the first
  * bytes; see ss_codec_target.
  *
+ * Under the 2022 methods the first call with any bytes gets what the first read brought, all of it
+ * and nothing else; when that does not hold the whole first header, it is refused like any other.
+ *
  * SS_OK: go on, with or without payload. Any other status is final, and `opened` is empty: how a
- * server ends the connection then is the relay's choice by method.
+ * server ends the connection then is the relay's choice by method. SS_ERR_STALE: the peer has the
+ * key but another time, see ss_codec_clock_difference. SS_ERR_LIMIT: the salt pool is full, which
+ * is worth a line in the log; the peer is to be refused as after any other status.
+ *
+ * Server: when there is a user afterwards whose `next` is set, nothing was opened: `opened` holds
+ * what is to be sent there, and from now on the codec passes both directions on as they are. The
+ * caller sends it to `next` and best stops calling the codec.
  */
 SS_CHECKED enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_t now_s,
                                         struct ss_opened *opened);
@@ -90,6 +106,13 @@ bool ss_codec_is_authenticated(const struct ss_codec *codec);
 
 /* Server: the target, as soon as it has been opened as a whole; else NULL. Valid until the end. */
 const struct ss_target *ss_codec_target(const struct ss_codec *codec);
+
+/* Server with users: who has sent the request, once that is known; else NULL. Valid until the end.
+ */
+const struct ss_user *ss_codec_user(const struct ss_codec *codec);
+
+/* After SS_ERR_STALE: the peer's clock less ours, in seconds. */
+int64_t ss_codec_clock_difference(const struct ss_codec *codec);
 
 /*
  * Whether a stream that ends now, with `rest_len` bytes kept from the last open, ends cleanly: at a

@@ -2,18 +2,47 @@
 #ifndef SS_CODEC_CODEC_INTERNAL_H
 #define SS_CODEC_CODEC_INTERNAL_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "codec/codec.h"
 #include "codec/contexts.h"
 #include "codec/packet.h"
 #include "codec/profile.h"
+#include "codec/users_internal.h"
+#include "crypto/block.h"
+
+/* An identity header that a client sends: under which key, and what of the next one. */
+struct ss_identity {
+    uint8_t key[SS_KEY_MAX];
+    uint8_t next[SS_IDENTITY_LEN];
+    struct ss_block_key header; /* of datagrams */
+};
+
+/* The present users of a server. */
+struct ss_users_slot {
+    pthread_mutex_t lock;
+    struct ss_users *users;
+    atomic_uint version; /* of the list */
+};
 
 struct ss_profile {
     const struct ss_method *method;
-    const struct ss_aead *aead;
+    const struct ss_aead *aead, *packet_aead;
     const struct ss_codec_ops *stream;
     const struct ss_packet_ops *packet;
     struct ss_salt_memory *salts, *packet_salts;
-    uint8_t key[SS_KEY_MAX];
+    struct ss_salt_pool *salt_pool;
+    uint8_t key[SS_KEY_MAX]; /* of a chain, the last one */
+    /* 2022: */
+    bool first_read_may_be_short;
+    size_t first_chunk_len;
+    struct ss_identity *identities; /* a client's */
+    size_t identity_count;
+    struct ss_users_slot *users; /* a server's that has users, else NULL */
+    uint8_t decoy[SS_KEY_MAX];   /* takes the place of a user that there is not */
+    /* The key over a separate header: sealing, of a client the first of the chain. */
+    struct ss_block_key header_encrypt, header_decrypt;
 };
 
 /* One family of methods. codec.c keeps the rules that all of them obey: what is dead stays dead,
@@ -29,26 +58,35 @@ struct ss_codec_ops {
 };
 
 extern const struct ss_codec_ops ss_codec_2017;
+extern const struct ss_codec_ops ss_codec_2022;
+
+/* Both directions as they are: the traffic of a user that is passed on to another server. */
+extern const struct ss_codec_ops ss_codec_passing;
 
 /* One direction; its key lies in its cipher context. */
 struct ss_direction {
-    void *context;       /* inside the slot */
-    enum ss_status dead; /* SS_OK while it lives */
-    bool keyed;
+    enum ss_status dead;  /* SS_OK while it lives */
     uint16_t payload_len; /* opening: of the chunk whose length is known, or 0 */
     uint8_t nonce[SS_AEAD_NONCE_MAX];
 };
 
 struct ss_codec {
     const struct ss_profile *profile; /* NULL: idle */
+    const struct ss_codec_ops *ops;   /* the profile's, or ss_codec_passing */
     struct ss_contexts contexts;
     enum ss_codec_role role;
     bool authenticated;
-    bool has_target;    /* client: it was set; server: it was opened */
-    bool target_is_out; /* client: it was sealed */
-    uint16_t gathered;  /* server: bytes in head.bytes */
+    bool has_target;      /* client: it was set; server: it was opened */
+    bool target_is_out;   /* client: it was sealed */
+    bool first_is_opened; /* 2022: what must come in one read has come */
+    uint16_t gathered;    /* server: bytes in head.bytes */
     struct ss_direction sealing, opening;
-    uint8_t peer_salt[SS_SALT_MAX]; /* until it is stored */
+    uint8_t salt[SS_SALT_MAX]; /* 2017: the peer's, until it is stored; 2022: the request's */
+    /* 2022: */
+    size_t chunk_len;         /* payload bytes of a chunk at most, for now */
+    int64_t clock_difference; /* the peer's less ours, in seconds */
+    struct ss_users *users;   /* held */
+    const struct ss_user *user;
     union {
         struct ss_target target;
         uint8_t bytes[SS_TARGET_MAX]; /* server: the beginning of a target that is not whole yet */
@@ -65,6 +103,19 @@ void ss_opened_add(struct ss_opened *opened, uint8_t *payload, size_t len);
 SS_CHECKED enum ss_status ss_codec_take_target(struct ss_codec *codec, uint8_t **payload,
                                                size_t *len);
 
+/* Seals or opens under the direction's next nonce. */
+SS_CHECKED enum ss_status ss_seal_next(struct ss_codec *codec, const uint8_t *plain, size_t len,
+                                       uint8_t *out);
+SS_CHECKED enum ss_status ss_open_next(struct ss_codec *codec, uint8_t *sealed, size_t sealed_len);
+
+#define SS_LENGTH_CHUNK_LEN (2 + SS_AEAD_TAG_LEN)
+#define SS_CHUNK_OVERHEAD   (SS_LENGTH_CHUNK_LEN + SS_AEAD_TAG_LEN)
+
+/* Writes a length chunk and a chunk of `len` bytes from `plain`, which may lie where it belongs, to
+ * the front of *out, which has room. */
+SS_CHECKED enum ss_status ss_seal_chunk(struct ss_codec *codec, const uint8_t *plain, size_t len,
+                                        struct ss_span *out);
+
 /* A 2017 subkey for sealing under a fresh salt, which is remembered in `salts`; and for opening. */
 SS_CHECKED enum ss_status ss_key_sealing_2017(struct ss_contexts *contexts,
                                               const struct ss_profile *profile,
@@ -75,6 +126,16 @@ SS_CHECKED enum ss_status ss_key_opening_2017(struct ss_contexts *contexts,
 
 /* The nonce is a little-endian number that counts the uses of a key. */
 void ss_nonce_increment(uint8_t *nonce, size_t len);
+
+/* The 2022 subkey of `key` and `salt`, set for sealing or opening. */
+SS_CHECKED enum ss_status ss_key_sealing_2022(struct ss_contexts *contexts, struct ss_view key,
+                                              struct ss_view salt);
+SS_CHECKED enum ss_status ss_key_opening_2022(struct ss_contexts *contexts, struct ss_view key,
+                                              struct ss_view salt);
+
+/* SS_ERR_STALE when a time stamp is more than 30 s away from `now_s`; by how much goes to
+ * *difference, stamp less now, in either case. */
+SS_CHECKED enum ss_status ss_check_stamp(uint64_t stamp, int64_t now_s, int64_t *difference);
 
 /* The same for datagrams. Both calls get spans that hold what the header promises. */
 struct ss_packet_ops {

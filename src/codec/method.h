@@ -2,6 +2,7 @@
 #ifndef SS_CODEC_METHOD_H
 #define SS_CODEC_METHOD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +21,9 @@ struct ss_method {
     enum ss_family_of_methods family;
     size_t key_len;
     size_t salt_len;
-    enum ss_aead_algorithm aead;
+    enum ss_aead_algorithm aead;        /* SS_AEAD_ALGORITHM_COUNT: none */
+    enum ss_aead_algorithm packet_aead; /* of datagrams; mostly the same */
+    bool has_identities;                /* SIP023: chains of keys, and users */
 };
 
 #define SS_KEY_MAX  32

@@ -18,6 +18,8 @@ enum ss_status ss_packet_codec_begin(struct ss_packet_codec *codec,
     enum ss_status status;
 
     assert(codec->profile == NULL);
+    if (profile->packet == NULL)
+        return SS_ERR_UNSUPPORTED;
     status = ss_contexts_begin(&codec->contexts, contexts, profile->aead);
     if (status != SS_OK)
         return status;

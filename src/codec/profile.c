@@ -1,11 +1,13 @@
 /* A method with its key. */
 #include "codec/profile.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/codec_internal.h"
 #include "crypto/kdf.h"
+#include "crypto/random.h"
 #include "crypto/secret.h"
 
 /* The families, where they are built. */
@@ -14,16 +16,146 @@ static const struct {
     const struct ss_packet_ops *packet;
 } families[] = {
     [SS_METHODS_2017] = {&ss_codec_2017, &ss_packet_2017},
-    [SS_METHODS_2022] = {NULL, NULL},
+    [SS_METHODS_2022] = {&ss_codec_2022, NULL},
     [SS_METHODS_STREAM] = {NULL, NULL},
     [SS_METHODS_PLAIN] = {NULL, NULL},
 };
+
+#define FIRST_CHUNK_LEN (16 * 1024)
+#define CHUNK_LEN_MAX   0xffff
+
+static const struct ss_aead *packet_aead_of(const struct ss_method *method,
+                                            const struct ss_aead *aead)
+{
+    const struct ss_aead *same;
+
+    if (method->packet_aead == method->aead)
+        return aead;
+    same = ss_aead_find(method->packet_aead, aead->provider);
+    return same != NULL ? same : ss_aead_best(method->packet_aead);
+}
+
+/* The key of a password method, or the one that was given. */
+static enum ss_status take_password(struct ss_profile *profile,
+                                    const struct ss_profile_options *options)
+{
+    size_t key_len = profile->method->key_len;
+
+    if (options->key.ptr != NULL) {
+        if (options->key.len < key_len)
+            return SS_ERR_KEY;
+        memcpy(profile->key, options->key.ptr, key_len);
+        return SS_OK;
+    }
+    if (options->password.len == 0)
+        return SS_ERR_KEY;
+    ss_kdf_password(profile->key, key_len, (const char *)options->password.ptr,
+                    options->password.len);
+    return SS_OK;
+}
+
+static enum ss_status set_identities(struct ss_profile *profile,
+                                     uint8_t keys[SS_CHAIN_MAX][SS_KEY_MAX], size_t count)
+{
+    size_t key_len = profile->method->key_len;
+    enum ss_status status = SS_OK;
+
+    if (count == 1)
+        return SS_OK;
+    profile->identities = calloc(count - 1, sizeof profile->identities[0]);
+    if (profile->identities == NULL)
+        return SS_ERR_MEMORY;
+    profile->identity_count = count - 1;
+    for (size_t i = 0; i < count - 1 && status == SS_OK; i++) {
+        struct ss_identity *identity = &profile->identities[i];
+
+        memcpy(identity->key, keys[i], key_len);
+        ss_kdf_identity(identity->next, (struct ss_view){keys[i + 1], key_len});
+        status = ss_block_key_init(&identity->header, SS_BLOCK_ENCRYPT, keys[i], key_len);
+    }
+    return status;
+}
+
+static enum ss_status set_users(struct ss_profile *profile, struct ss_users *users)
+{
+    struct ss_users_slot *slot = calloc(1, sizeof *slot);
+
+    if (slot == NULL)
+        return SS_ERR_MEMORY;
+    (void)pthread_mutex_init(&slot->lock, NULL); /* a plain mutex: can't fail on Linux */
+    atomic_init(&slot->version, 1);
+    ss_users_hold(users);
+    slot->users = users;
+    profile->users = slot;
+    ss_random_bytes(profile->decoy, sizeof profile->decoy);
+    return SS_OK;
+}
+
+/* Reads the key or the chain, and says what is wrong with it. */
+static enum ss_status read_keys(uint8_t keys[SS_CHAIN_MAX][SS_KEY_MAX], size_t *count,
+                                const struct ss_profile_options *options,
+                                struct ss_key_fault *fault)
+{
+    const struct ss_method *method = options->method;
+    enum ss_status status = SS_OK;
+
+    *fault = (struct ss_key_fault){0};
+    if (options->key.ptr == NULL) {
+        status = ss_keys_parse(keys, count, method, options->password, fault);
+    } else if (options->key.len == method->key_len) {
+        memcpy(keys[0], options->key.ptr, method->key_len);
+        *count = 1;
+    } else {
+        *fault = (struct ss_key_fault){
+            .kind = SS_KEY_HAS_OTHER_LENGTH, .needed = method->key_len, .given = options->key.len};
+        status = SS_ERR_KEY;
+    }
+    if (status != SS_OK || options->users == NULL)
+        return status;
+    if (!method->has_identities)
+        fault->kind = SS_KEY_HAS_NO_CHAINS;
+    else if (*count != 1)
+        *fault =
+            (struct ss_key_fault){.kind = SS_KEY_OF_SERVER_IS_CHAIN, .needed = 1, .given = *count};
+    else
+        return SS_OK;
+    return SS_ERR_KEY;
+}
+
+static enum ss_status take_keys_2022(struct ss_profile *profile,
+                                     const struct ss_profile_options *options)
+{
+    size_t key_len = profile->method->key_len;
+    uint8_t keys[SS_CHAIN_MAX][SS_KEY_MAX];
+    struct ss_key_fault fault;
+    size_t count = 0;
+    enum ss_status status = read_keys(keys, &count, options, &fault);
+
+    if (options->fault != NULL)
+        *options->fault = fault;
+    if (status != SS_OK)
+        goto done;
+    memcpy(profile->key, keys[count - 1], key_len);
+    status = set_identities(profile, keys, count);
+    if (status == SS_OK && options->users != NULL)
+        status = set_users(profile, options->users);
+    if (status == SS_OK && profile->method->has_identities) {
+        status = ss_block_key_init(&profile->header_encrypt, SS_BLOCK_ENCRYPT, keys[0], key_len);
+        if (status == SS_OK)
+            status = ss_block_key_init(&profile->header_decrypt, SS_BLOCK_DECRYPT, profile->key,
+                                       key_len);
+    }
+done:
+    ss_wipe(keys, sizeof keys);
+    return status;
+}
 
 enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_options *options)
 {
     const struct ss_method *method = options->method;
     const struct ss_aead *aead = options->aead;
     struct ss_profile *profile;
+    enum ss_status status;
 
     *out = NULL;
     if (method == NULL)
@@ -35,23 +167,28 @@ enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_o
     if (aead->algorithm != method->aead)
         return SS_ERR_ARGUMENT;
 
-    if (options->key.ptr != NULL ? options->key.len < method->key_len : options->password.len == 0)
-        return SS_ERR_KEY;
-
     profile = calloc(1, sizeof *profile);
     if (profile == NULL)
         return SS_ERR_MEMORY;
     profile->method = method;
     profile->aead = aead;
+    profile->packet_aead = packet_aead_of(method, aead);
     profile->stream = families[method->family].stream;
     profile->packet = families[method->family].packet;
     profile->salts = options->salts;
     profile->packet_salts = options->packet_salts != NULL ? options->packet_salts : options->salts;
-    if (options->key.ptr != NULL)
-        memcpy(profile->key, options->key.ptr, method->key_len);
-    else
-        ss_kdf_password(profile->key, method->key_len, (const char *)options->password.ptr,
-                        options->password.len);
+    profile->salt_pool = options->salt_pool;
+    profile->first_read_may_be_short = options->first_read_may_be_short;
+    profile->first_chunk_len =
+        options->first_chunk_len != 0 && options->first_chunk_len <= CHUNK_LEN_MAX
+            ? options->first_chunk_len
+            : FIRST_CHUNK_LEN;
+    status = method->family == SS_METHODS_2022 ? take_keys_2022(profile, options)
+                                               : take_password(profile, options);
+    if (status != SS_OK) {
+        ss_profile_free(profile);
+        return status;
+    }
     *out = profile;
     return SS_OK;
 }
@@ -60,6 +197,14 @@ void ss_profile_free(struct ss_profile *profile)
 {
     if (profile == NULL)
         return;
+    if (profile->users != NULL) {
+        ss_users_release(profile->users->users);
+        (void)pthread_mutex_destroy(&profile->users->lock);
+        free(profile->users);
+    }
+    if (profile->identities != NULL)
+        ss_wipe(profile->identities, profile->identity_count * sizeof profile->identities[0]);
+    free(profile->identities);
     ss_wipe(profile, sizeof *profile);
     free(profile);
 }
@@ -72,4 +217,38 @@ const struct ss_method *ss_profile_method(const struct ss_profile *profile)
 const struct ss_aead *ss_profile_aead(const struct ss_profile *profile)
 {
     return profile->aead;
+}
+
+size_t ss_profile_identity_count(const struct ss_profile *profile)
+{
+    return profile->identity_count;
+}
+
+void ss_profile_set_users(struct ss_profile *profile, struct ss_users *users)
+{
+    struct ss_users_slot *slot = profile->users;
+    struct ss_users *before;
+
+    assert(slot != NULL);
+    ss_users_hold(users);
+    (void)pthread_mutex_lock(&slot->lock);
+    before = slot->users;
+    slot->users = users;
+    (void)pthread_mutex_unlock(&slot->lock);
+    atomic_fetch_add_explicit(&slot->version, 1, memory_order_release);
+    ss_users_release(before);
+}
+
+struct ss_users *ss_profile_hold_users(const struct ss_profile *profile)
+{
+    struct ss_users_slot *slot = profile->users;
+    struct ss_users *users;
+
+    if (slot == NULL)
+        return NULL;
+    (void)pthread_mutex_lock(&slot->lock);
+    users = slot->users;
+    ss_users_hold(users);
+    (void)pthread_mutex_unlock(&slot->lock);
+    return users;
 }

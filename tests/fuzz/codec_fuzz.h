@@ -31,19 +31,35 @@ static inline void draw_from(uint32_t seed)
     ss_random_set_source(draw_bytes);
 }
 
-/* One of the methods, made at its first use and kept. */
-static inline const struct ss_profile *fuzz_profile(uint8_t number)
+/* One of the methods of a family, made at its first use and kept. */
+static inline const struct ss_profile *fuzz_profile_of(enum ss_family_of_methods family,
+                                                       uint8_t number)
 {
-    static struct ss_profile *profiles[256];
-    size_t count;
+    static const uint8_t key[SS_KEY_MAX] = {'k', 'e', 'y'};
+    static struct ss_profile *profiles[64];
+    size_t count, found = 0;
     const struct ss_method *methods = ss_method_all(&count);
-    size_t i = number % count;
-    const struct ss_profile_options options = {.method = &methods[i],
-                                               .password = {(const uint8_t *)"foobar", 6}};
+    size_t of_family[64];
 
+    for (size_t i = 0; i < count; i++)
+        if (methods[i].family == family)
+            of_family[found++] = i;
+    CHECK(count <= 64 && found != 0);
+
+    size_t i = of_family[number % found];
+    struct ss_profile_options options = {.method = &methods[i],
+                                         .password = {(const uint8_t *)"foobar", 6}};
+
+    if (family == SS_METHODS_2022)
+        options.key = (struct ss_view){key, methods[i].key_len};
     if (profiles[i] == NULL)
         CHECK(ss_profile_new(&profiles[i], &options) == SS_OK);
     return profiles[i];
+}
+
+static inline const struct ss_profile *fuzz_profile(uint8_t number)
+{
+    return fuzz_profile_of(SS_METHODS_2017, number);
 }
 
 /* Zero memory, aligned as the codecs ask. */
