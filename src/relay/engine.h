@@ -8,6 +8,7 @@
 #ifndef SS_RELAY_ENGINE_H
 #define SS_RELAY_ENGINE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -78,6 +79,17 @@ struct ss_upstream {
 /* Who may use a SOCKS5 listener (RFC 1929). Texts are borrowed, NUL-terminated, 1 to 255 bytes. */
 struct ss_socks5_user {
     const char *name, *password;
+};
+
+/*
+ * What a user of identity headers has used (SIP023): the `tag` of a struct ss_user points to one,
+ * or is NULL. It belongs to whoever made the list of users, outlives it, and begins as zero. All
+ * workers write it.
+ */
+struct ss_user_counters {
+    _Atomic uint64_t rx_bytes,
+        tx_bytes;              /* payload, as in struct ss_traffic; sealed when passed on */
+    _Atomic uint64_t sessions; /* opened so far: connections, and sessions of datagrams */
 };
 
 /* A listening address with its role. All that is pointed to must outlive the engine. */

@@ -28,7 +28,7 @@ struct ss_engine {
     _Atomic bool listeners_paused;
     _Atomic uint32_t sessions;
 
-    struct ss_log_limit accept_log, handshake_log, dial_log;
+    struct ss_log_limit accept_log, handshake_log, dial_log, opening_log;
 };
 
 /* A session has ended: counts, and wakes the listeners if they pause for want of room. Any thread.

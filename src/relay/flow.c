@@ -176,6 +176,8 @@ void ss_flow_deliver(struct ss_flow *flow, const struct ss_span *spans, size_t c
             return;
         }
         flow->narrow = true;
+        if (flow->work == SS_FLOW_SEAL)
+            ss_codec_write_was_short(ss_session_codec(flow->session));
     }
     ss_flow_pause(flow);
     for (size_t i = 0; i < count; i++) {
@@ -208,12 +210,16 @@ static void seal_and_deliver(struct ss_flow *flow, struct ss_view plain)
 
 /* -- from the source -- */
 
-static void count_payload(struct ss_flow *flow, size_t len)
+void ss_flow_count(struct ss_flow *flow, size_t len)
 {
     struct ss_session *session = flow->session;
 
-    ss_count(flow == &session->up ? &session->counters->rx_bytes : &session->counters->tx_bytes,
-             len);
+    bool up = flow == &session->up;
+
+    ss_count(up ? &session->counters->rx_bytes : &session->counters->tx_bytes, len);
+    if (session->user != NULL)
+        atomic_fetch_add_explicit(up ? &session->user->rx_bytes : &session->user->tx_bytes, len,
+                                  memory_order_relaxed);
 }
 
 /* Bytes of a session under way, whole: kept ones in front. */
@@ -221,24 +227,26 @@ static void take(struct ss_flow *flow, struct ss_span bytes)
 {
     struct ss_session *session = flow->session;
     struct ss_opened opened;
+    enum ss_status status;
 
     switch (flow->work) {
     case SS_FLOW_COPY:
         ss_flow_drop_rest(flow);
-        count_payload(flow, bytes.len);
+        ss_flow_count(flow, bytes.len);
         ss_flow_deliver(flow, &bytes, 1);
         break;
     case SS_FLOW_SEAL:
         ss_flow_drop_rest(flow);
-        count_payload(flow, bytes.len);
+        ss_flow_count(flow, bytes.len);
         if (flow->sink == NULL)
             ss_flow_deliver(flow, &bytes, 1); /* sealed once there is a connection */
         else
             seal_and_deliver(flow, (struct ss_view){.ptr = bytes.ptr, .len = bytes.len});
         break;
     case SS_FLOW_OPEN:
-        if (ss_codec_open(ss_session_codec(session), bytes, now_s(), &opened) != SS_OK) {
-            ss_log_debug("a chunk of an established stream could not be opened");
+        status = ss_codec_open(ss_session_codec(session), bytes, now_s(), &opened);
+        if (status != SS_OK) {
+            ss_session_log_opening(session, status);
             ss_session_abort(session);
             return;
         }
@@ -246,7 +254,7 @@ static void take(struct ss_flow *flow, struct ss_span bytes)
             ss_session_abort(session);
             return;
         }
-        count_payload(flow, opened.payload_len);
+        ss_flow_count(flow, opened.payload_len);
         ss_flow_deliver(flow, opened.payload, opened.count);
         break;
     }

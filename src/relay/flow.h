@@ -58,6 +58,9 @@ void ss_flow_connect(struct ss_flow *flow, struct ss_conn *sink, bool header_now
 /* Sends a sealing flow's header without payload, unless it was sent. The sink must be there. */
 void ss_flow_send_header(struct ss_flow *flow);
 
+/* Counts payload, for the listener and the user. */
+void ss_flow_count(struct ss_flow *flow, size_t len);
+
 /* Puts `len` bytes aside as the incomplete message, in the place of the one before. False when
  * there is no block. */
 bool ss_flow_keep_rest(struct ss_flow *flow, const uint8_t *bytes, size_t len);

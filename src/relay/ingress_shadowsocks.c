@@ -9,6 +9,23 @@
 #include "base/log.h"
 #include "relay/engine_internal.h"
 
+static void count_user(struct ss_session *session, const struct ss_user *user)
+{
+    if (user == NULL || user->tag == NULL)
+        return;
+    session->user = user->tag;
+    atomic_fetch_add_explicit(&session->user->sessions, 1, memory_order_relaxed);
+}
+
+/* A user whose traffic another server opens: both directions go on as they are (SIP023). */
+static bool passes_on(struct ss_session *session, const struct ss_user *user)
+{
+    if (user == NULL || user->next == NULL)
+        return false;
+    session->up.work = session->down.work = SS_FLOW_COPY;
+    return true;
+}
+
 static enum ss_status learn(struct ss_session *session, struct ss_span bytes,
                             struct ss_opened *early, struct ss_target *target)
 {
@@ -18,6 +35,11 @@ static enum ss_status learn(struct ss_session *session, struct ss_span bytes,
 
     if (status != SS_OK)
         return status;
+    if (session->user == NULL)
+        count_user(session, ss_codec_user(codec));
+    if (passes_on(session, ss_codec_user(codec)))
+        return ss_target_from_host(target, ss_codec_user(codec)->next->host,
+                                   ss_codec_user(codec)->next->port);
     opened = ss_codec_target(codec);
     if (opened == NULL)
         return SS_NEED_INPUT;
@@ -36,6 +58,7 @@ static void refuse(struct ss_session *session, enum ss_status status)
     uint64_t now_ms = uv_now(&session->worker->loop);
     char peer[SS_IP_TEXT_MAX];
 
+    ss_session_log_opening(session, status);
     if (status == SS_ERR_REPLAY)
         ss_log_limited(limit, now_ms, SS_LOG_ERROR, "crypto: AEAD: repeat salt detected");
     ss_log_limited(limit, now_ms, SS_LOG_ERROR, "failed to handshake with %s: %s",

@@ -2,6 +2,7 @@
 #include "relay/session.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -137,6 +138,29 @@ void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, in
         ss_flow_read(&session->up);
 }
 
+void ss_session_log_opening(struct ss_session *session, enum ss_status status)
+{
+    struct ss_worker *worker = session->worker;
+    struct ss_log_limit *limit = &worker->engine->opening_log;
+    uint64_t now_ms = uv_now(&worker->loop);
+    char peer[SS_IP_TEXT_MAX];
+
+    switch (status) {
+    case SS_ERR_STALE:
+        ss_log_limited(limit, now_ms, SS_LOG_ERROR,
+                       "%s: the clocks differ by %" PRId64 " s, and 30 s are allowed: set both",
+                       session->outbound != NULL ? "server" : ss_ip_format(&session->peer.ip, peer),
+                       ss_codec_clock_difference(ss_session_codec(session)));
+        break;
+    case SS_ERR_LIMIT:
+        ss_log_limited(limit, now_ms, SS_LOG_ERROR,
+                       "the salt pool is full: new connections are refused; raise salt_pool");
+        break;
+    default:
+        ss_log_debug("what a peer sent could not be opened: %s", ss_status_text(status));
+    }
+}
+
 static void refuse(struct ss_session *session, enum ss_status status)
 {
     ss_flow_drop_rest(&session->up);
@@ -166,7 +190,7 @@ void ss_session_request_bytes(struct ss_session *session, struct ss_span bytes)
     }
     if (status == SS_NEED_INPUT)
         return;
-    ss_count(&session->counters->rx_bytes, early.payload_len);
+    ss_flow_count(&session->up, early.payload_len);
     ss_flow_deliver(&session->up, early.payload, early.count);
     if (session->phase == SS_PHASE_REQUEST)
         dial(session, &target);

@@ -37,6 +37,7 @@ struct ss_session {
     struct ss_worker *worker;
     struct ss_listener *listener;
     struct ss_counters *counters;
+    struct ss_user_counters *user;  /* whose traffic it is; NULL where there are no users */
     struct ss_session *prev, *next; /* in the worker's list */
     struct ss_conn *inbound;
     struct ss_conn *outbound;
@@ -92,6 +93,9 @@ static inline void ss_session_touch(struct ss_session *session)
 {
     session->active_ms = uv_now(&session->worker->loop);
 }
+
+/* Says why what a peer sent could not be opened, where that is worth a line. */
+void ss_session_log_opening(struct ss_session *session, enum ss_status status);
 
 /* What has come of a request that is not complete, or after a bad one. */
 void ss_session_request_bytes(struct ss_session *session, struct ss_span bytes);
