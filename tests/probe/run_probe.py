@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""probe.py against a server of ours that is started for it; with --red it has to find the leak.
+
+    run_probe.py --bin build/bin --method aes-256-gcm
+    run_probe.py --bin build/bin --method 2022-blake3-aes-128-gcm --users     identity headers
+    run_probe.py --server build/leaky/ss-server-leaky --method aes-256-gcm --red
+
+Whatever else is given goes to probe.py (--full, --timing). The status is 77 when the build is
+without the method.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import interop_peers  # noqa: E402
+from support import peers, ports, programs  # noqa: E402
+
+HANDSHAKE_S = 3
+
+
+class Server(peers.Ours):
+    programs = ("ss-server",)
+
+    def server_command(self, server):
+        return [*super().server_command(server), "--handshake-timeout", HANDSHAKE_S]
+
+
+class OneProgram(Server):
+    def __init__(self, path):
+        super().__init__(os.path.dirname(os.path.abspath(path)))
+        self.program = path
+
+    def path(self, program):
+        return self.program
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin")
+    parser.add_argument("--server", help="the program itself")
+    parser.add_argument("--method", required=True)
+    parser.add_argument("--users", action="store_true")
+    parser.add_argument("--red", action="store_true")
+    options, rest = parser.parse_known_args()
+
+    ours = OneProgram(options.server) if options.server else Server(options.bin)
+    key = interop_peers.new_key(options.method)
+    users = tuple(interop_peers.new_key(options.method) for _ in range(3)) if options.users else ()
+    port = ports.free_port()
+    try:
+        server = ours.serve(peers.Server(options.method, key, port, users=users, udp=False))
+    except peers.NotOffered:
+        print("SKIPPED: this build is without %s" % options.method)
+        sys.exit(77)
+    chain = ":".join([key, users[1]]) if users else key
+    expected = "reset" if options.method.startswith("2022-") else "drain"
+    run = subprocess.run(
+        [sys.executable, os.path.join(os.path.dirname(HERE), "probe.py"),
+         "--server", "127.0.0.1:%d" % port, "--method", options.method, "--key", chain,
+         *(() if options.red else ("--expect", expected)), *rest],
+        stdout=subprocess.PIPE, text=True)
+    print(run.stdout)
+    if not server.alive:
+        server.fail("ended with %s" % server.process.returncode)
+    if server.stop() != 0:
+        server.fail("ended with an error")
+    if options.red:
+        found = run.returncode == 1 and "causes can be told apart" in run.stdout
+        print("the leak is %s" % ("found" if found else "NOT found"))
+        sys.exit(0 if found else 1)
+    sys.exit(run.returncode)
+
+
+if __name__ == "__main__":
+    main()
