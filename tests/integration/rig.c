@@ -17,6 +17,23 @@
 
 #define LIMIT_S 20
 
+const char *rig_method = "aes-256-gcm";
+
+bool rig_method_is_2022(void)
+{
+    return ss_method_find(rig_method)->family == SS_METHODS_2022;
+}
+
+/* A key in base64 is as good a password as any where keys are not asked for. */
+static const char *password_of(const struct rig_options *options)
+{
+    if (options->password != NULL)
+        return options->password;
+    return ss_method_find(options->method)->key_len == 16
+               ? "AAECAwQFBgcICQoLDA0ODw=="
+               : "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+}
+
 struct rig_options rig_defaults(void)
 {
     return (struct rig_options){
@@ -29,8 +46,7 @@ struct rig_options rig_defaults(void)
                    .half_open_timeout_ms = 300000,
                    .max_associations = 256,
                    .udp_timeout_ms = 60000},
-        .method = RIG_METHOD_DEFAULT,
-        .password = "rig",
+        .method = rig_method,
     };
 }
 
@@ -54,13 +70,17 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
                   struct ss_listener_options *listener)
 {
     struct ss_engine_options engine = options->engine;
+    const char *password = password_of(options);
     struct ss_profile_options profile = {
         .method = ss_method_find(options->method),
-        .password = {.ptr = (const uint8_t *)options->password, .len = strlen(options->password)}};
+        .password = {.ptr = (const uint8_t *)password, .len = strlen(password)}};
 
     rig->salts = ss_salt_memory_new(10000);
     assert_non_null(rig->salts);
     profile.salts = rig->salts;
+    rig->salt_pool = ss_salt_pool_new(10000);
+    assert_non_null(rig->salt_pool);
+    profile.salt_pool = rig->salt_pool;
     assert_int_equal(ss_profile_new(&rig->profile, &profile), SS_OK);
     engine.codec_size = ss_codec_size(rig->profile);
     assert_int_equal(ss_engine_new(&rig->engine, &engine), SS_OK);
@@ -131,6 +151,7 @@ void rig_stop(struct rig_engine *rig)
     ss_engine_free(rig->engine);
     ss_profile_free(rig->profile);
     ss_salt_memory_free(rig->salts);
+    ss_salt_pool_free(rig->salt_pool);
 }
 
 static void *serve(void *argument)

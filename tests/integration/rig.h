@@ -12,14 +12,16 @@
 
 #include "relay/engine.h"
 
-#define RIG_METHOD_DEFAULT "aes-256-gcm"
+/* The method of all engines, "aes-256-gcm" unless a test's main changes it. */
+extern const char *rig_method;
+bool rig_method_is_2022(void);
 
 /* Engines are made with these options; tests change what they are about. */
 struct rig_options {
     struct ss_engine_options engine;
     const char *method;
-    const char *password;
-    bool udp; /* a UDP port beside the listener, with the same number */
+    const char *password; /* NULL: one that fits the method */
+    bool udp;             /* a UDP port beside the listener, with the same number */
 };
 struct rig_options rig_defaults(void);
 
@@ -29,6 +31,7 @@ struct rig_engine {
     struct ss_listener *listener;
     struct ss_profile *profile;
     struct ss_salt_memory *salts;
+    struct ss_salt_pool *salt_pool;
     struct ss_upstream upstream;
     struct ss_target target;
     pthread_t thread;
