@@ -168,6 +168,9 @@ def main():
     parser.add_argument("--json", help="raw figures; kept ones are in docs/measurements/")
     options = parser.parse_args()
 
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print("note: the load of this machine is %.1f before the first run; others count in" % load)
     iperf = Iperf()
     results = []
     try:
@@ -186,7 +189,7 @@ def main():
                         if line.startswith("model name")), "")
         with open(options.json, "w") as file:
             json.dump({"machine": {"processor": cpu, "cores": os.cpu_count(),
-                                   "kernel": platform.release()},
+                                   "kernel": platform.release(), "load_before": load},
                        "rounds": options.rounds, "seconds": options.seconds,
                        "streams": options.streams, "workers": options.workers,
                        "results": results}, file, indent=1)
