@@ -39,8 +39,8 @@ static uint32_t budget(struct ss_engine_options *options, uint32_t *associations
         return 0;
     covered = (options->descriptors - reserve) / DESCRIPTORS_A_SESSION;
     if (covered < options->max_connections) {
-        ss_log_info("max_connections is lowered from %u to %u, which %u descriptors cover",
-                    options->max_connections, covered, options->descriptors);
+        ss_log_debug("max_connections is lowered from %u to %u, which %u descriptors cover",
+                     options->max_connections, covered, options->descriptors);
         return covered;
     }
     return options->max_connections;
@@ -190,12 +190,29 @@ static void add(struct ss_traffic *traffic, const struct ss_counters *counters)
     traffic->associations_closed += ss_counted(&counters->associations_closed);
 }
 
+static void add_listener(struct ss_traffic *traffic, const struct ss_listener *listener)
+{
+    for (unsigned i = 0; i < listener->engine->options.workers; i++)
+        add(traffic, &listener->counters[i]);
+}
+
+void ss_listener_traffic(const struct ss_listener *listener, struct ss_traffic *traffic)
+{
+    memset(traffic, 0, sizeof *traffic);
+    add_listener(traffic, listener);
+}
+
+void ss_udp_port_traffic(const struct ss_udp_port *port, struct ss_traffic *traffic)
+{
+    memset(traffic, 0, sizeof *traffic);
+    add(traffic, port->counters);
+}
+
 void ss_engine_traffic(const struct ss_engine *engine, struct ss_traffic *traffic)
 {
     memset(traffic, 0, sizeof *traffic);
     for (const struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
-        for (unsigned i = 0; i < engine->options.workers; i++)
-            add(traffic, &l->counters[i]);
+        add_listener(traffic, l);
     if (engine->udp != NULL)
         for (const struct ss_udp_port *port = engine->udp->ports; port != NULL; port = port->next)
             add(traffic, port->counters);

@@ -171,6 +171,8 @@ void ss_engine_free(struct ss_engine *engine);
 
 /* Read live, from counters that the workers keep; a moment's view. */
 void ss_engine_traffic(const struct ss_engine *engine, struct ss_traffic *traffic);
+void ss_listener_traffic(const struct ss_listener *listener, struct ss_traffic *traffic);
+void ss_udp_port_traffic(const struct ss_udp_port *port, struct ss_traffic *traffic);
 uint32_t ss_engine_sessions(const struct ss_engine *engine);
 
 #endif

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -319,19 +320,19 @@ size_t rig_udp_receive(int fd, void *bytes, size_t cap, uint16_t *from)
 
 static void *udp_echo(void *argument)
 {
-    static char bytes[65536];
     struct rig_udp_echo *echo = argument;
+    char *bytes = malloc(65536);
     struct sockaddr_in addr;
     socklen_t len = sizeof addr;
     ssize_t got;
 
-    while ((got = recvfrom(echo->fd, bytes, sizeof bytes, 0, (struct sockaddr *)&addr, &len)) >=
-           0) {
+    while ((got = recvfrom(echo->fd, bytes, 65536, 0, (struct sockaddr *)&addr, &len)) >= 0) {
         if (ntohs(addr.sin_port) == echo->port)
             break; /* our own: the sign to stop */
-        echo->last_from = ntohs(addr.sin_port);
+        atomic_store(&echo->last_from, ntohs(addr.sin_port));
         sendto(echo->fd, bytes, (size_t)got, 0, (struct sockaddr *)&addr, len);
     }
+    free(bytes);
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #define SS_TESTS_INTEGRATION_RIG_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,7 +82,7 @@ struct rig_udp_echo {
     pthread_t thread;
     int fd;
     uint16_t port;
-    uint16_t last_from; /* whom the latest datagram came from */
+    _Atomic uint16_t last_from; /* whom the latest datagram came from */
 };
 void rig_udp_echo_start(struct rig_udp_echo *echo);
 void rig_udp_echo_stop(struct rig_udp_echo *echo);
