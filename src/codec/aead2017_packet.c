@@ -20,7 +20,8 @@ static size_t head_len(const struct ss_packet_codec *codec, size_t address_len)
 }
 
 static enum ss_status seal(struct ss_packet_codec *codec, struct ss_view address,
-                           const struct ss_packet_payload *payload, int64_t now_s, uint8_t *out)
+                           const struct ss_packet_payload *payload, size_t padding, int64_t now_s,
+                           uint8_t *out)
 {
     const struct ss_profile *profile = codec->profile;
     uint8_t *sealed = out + profile->method->salt_len;
@@ -29,6 +30,7 @@ static enum ss_status seal(struct ss_packet_codec *codec, struct ss_view address
     enum ss_status status;
 
     (void)now_s;
+    (void)padding;
     if (payload->head >= address.len) {
         plain = payload->bytes.ptr - address.len;
     } else {
@@ -46,8 +48,8 @@ static enum ss_status seal(struct ss_packet_codec *codec, struct ss_view address
                                sealed);
 }
 
-static enum ss_status open_wire(struct ss_packet_codec *codec, struct ss_span wire, int64_t now_s,
-                                struct ss_packet_opened *opened)
+static enum ss_status open_wire(struct ss_packet_codec *codec, struct ss_packet_link *link,
+                                struct ss_span wire, int64_t now_s, struct ss_packet_opened *opened)
 {
     const struct ss_profile *profile = codec->profile;
     struct ss_salt_memory *salts = profile->packet_salts;
@@ -56,6 +58,7 @@ static enum ss_status open_wire(struct ss_packet_codec *codec, struct ss_span wi
     uint8_t *plain;
     enum ss_status status;
 
+    (void)link;
     (void)now_s;
     if (wire.len < salt_len + ADDRESS_MIN + SS_AEAD_TAG_LEN)
         return SS_ERR_FORMAT;

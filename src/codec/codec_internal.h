@@ -7,6 +7,7 @@
 
 #include "codec/codec.h"
 #include "codec/contexts.h"
+#include "codec/forward_clock.h"
 #include "codec/packet.h"
 #include "codec/profile.h"
 #include "codec/users_internal.h"
@@ -140,21 +141,61 @@ SS_CHECKED enum ss_status ss_check_stamp(uint64_t stamp, int64_t now_s, int64_t 
 /* The same for datagrams. Both calls get spans that hold what the header promises. */
 struct ss_packet_ops {
     /* `out` has room for all, and does not overlap the payload unless the payload lies where it
-     * belongs in it. */
+     * belongs in it. `padding` is what the call below said. */
     enum ss_status (*seal)(struct ss_packet_codec *codec, struct ss_view address,
-                           const struct ss_packet_payload *payload, int64_t now_s, uint8_t *out);
-    enum ss_status (*open)(struct ss_packet_codec *codec, struct ss_span wire, int64_t now_s,
-                           struct ss_packet_opened *opened);
-    /* Bytes in front of the payload when the address takes `address_len`. */
+                           const struct ss_packet_payload *payload, size_t padding, int64_t now_s,
+                           uint8_t *out);
+    enum ss_status (*open)(struct ss_packet_codec *codec, struct ss_packet_link *link,
+                           struct ss_span wire, int64_t now_s, struct ss_packet_opened *opened);
+    /* Bytes in front of the payload when the address takes `address_len`, without padding. */
     size_t (*head_len)(const struct ss_packet_codec *codec, size_t address_len);
+    /* Bytes of padding, when a datagram without it has `len` bytes and there is room for `room`
+     * more. NULL: never any. */
+    size_t (*padding)(struct ss_view address, size_t len, size_t room);
+    bool has_sessions;
 };
 
 extern const struct ss_packet_ops ss_packet_2017;
+extern const struct ss_packet_ops ss_packet_2022;        /* AES: a separate header */
+extern const struct ss_packet_ops ss_packet_2022_chacha; /* all of it sealed under one key */
 
 struct ss_packet_codec {
     const struct ss_profile *profile; /* NULL: idle */
     struct ss_contexts contexts;
     enum ss_codec_role role;
+    /* 2022: */
+    struct ss_packet_sessions *sessions;
+    struct ss_users *users; /* held */
+    unsigned users_version; /* of the profile's list, when they were taken */
+    int64_t clock_difference;
 };
+
+/* A server's session as a client keeps it: the present one, and the one before. */
+struct ss_server_session {
+    bool is_known;
+    uint8_t id[SS_SESSION_ID_LEN];
+    uint32_t seen_s; /* by the link's clock */
+    struct ss_replay_window window;
+};
+
+struct ss_packet_link {
+    struct ss_packet_codec *codec; /* NULL: idle */
+    struct ss_contexts contexts;   /* opening: of the peer's present session */
+    /* A server's: */
+    struct ss_packet_session *session; /* NULL: a client's */
+    struct ss_block_key header;        /* of a user, over the separate headers of replies */
+    bool has_header;
+    /* A client's: */
+    uint8_t id[SS_SESSION_ID_LEN];
+    uint64_t sent;
+    struct ss_forward_clock clock;
+    struct ss_server_session present, before;
+};
+
+/* A session whose user is no longer on the list has this one, who may do nothing. */
+extern const struct ss_user_keys ss_packet_nobody;
+
+/* The key of a session: the profile's, or that of the user. */
+struct ss_view ss_packet_key(const struct ss_packet_codec *codec, const struct ss_user *user);
 
 #endif

@@ -8,7 +8,8 @@
 
 size_t ss_packet_codec_size(const struct ss_profile *profile)
 {
-    return SS_CONTEXTS_OFFSET(sizeof(struct ss_packet_codec)) + 2 * profile->aead->context_size;
+    return SS_CONTEXTS_OFFSET(sizeof(struct ss_packet_codec)) +
+           2 * profile->packet_aead->context_size;
 }
 
 enum ss_status ss_packet_codec_begin(struct ss_packet_codec *codec,
@@ -18,14 +19,39 @@ enum ss_status ss_packet_codec_begin(struct ss_packet_codec *codec,
     enum ss_status status;
 
     assert(codec->profile == NULL);
-    if (profile->packet == NULL)
-        return SS_ERR_UNSUPPORTED;
-    status = ss_contexts_begin(&codec->contexts, contexts, profile->aead);
+    if (role == SS_CODEC_SERVER && profile->identity_count != 0)
+        return SS_ERR_ARGUMENT; /* only a client has a chain */
+    status = ss_contexts_begin(&codec->contexts, contexts, profile->packet_aead);
     if (status != SS_OK)
         return status;
     codec->profile = profile;
     codec->role = role;
     return SS_OK;
+}
+
+void ss_packet_codec_set_sessions(struct ss_packet_codec *codec,
+                                  struct ss_packet_sessions *sessions)
+{
+    assert(codec->profile != NULL && codec->sessions == NULL);
+    codec->sessions = sessions;
+}
+
+static void forget_sessions(struct ss_packet_codec *codec)
+{
+    struct ss_packet_session *session, *next;
+
+    ss_users_release(codec->users);
+    codec->users = NULL;
+    if (codec->sessions == NULL)
+        return;
+    for (session = ss_packet_sessions_oldest(codec->sessions); session != NULL; session = next) {
+        next = session->newer;
+        if (session->codec == codec) {
+            assert(session->link == NULL);
+            ss_packet_sessions_remove(codec->sessions, session);
+        }
+    }
+    codec->sessions = NULL;
 }
 
 void ss_packet_codec_end(struct ss_packet_codec *codec)
@@ -34,6 +60,7 @@ void ss_packet_codec_end(struct ss_packet_codec *codec)
 
     if (codec->profile == NULL)
         return;
+    forget_sessions(codec);
     ss_contexts_end(&codec->contexts);
     kept = codec->contexts;
     ss_wipe(codec, sizeof *codec);
@@ -42,6 +69,7 @@ void ss_packet_codec_end(struct ss_packet_codec *codec)
 
 void ss_packet_codec_retire(struct ss_packet_codec *codec)
 {
+    forget_sessions(codec);
     ss_contexts_retire(&codec->contexts);
     ss_wipe(codec, sizeof *codec);
 }
@@ -51,20 +79,31 @@ size_t ss_packet_head_len(const struct ss_packet_codec *codec, size_t address_le
     return codec->profile->packet->head_len(codec, address_len);
 }
 
+static size_t padding_of(const struct ss_packet_codec *codec, struct ss_view address, size_t len,
+                         size_t room)
+{
+    const struct ss_packet_ops *ops = codec->profile->packet;
+
+    return ops->padding != NULL ? ops->padding(address, len, room) : 0;
+}
+
 enum ss_status ss_packet_seal_in_place(struct ss_packet_codec *codec, struct ss_view address,
                                        const struct ss_packet_payload *payload, int64_t now_s,
                                        struct ss_view *sealed)
 {
     size_t head_len = ss_packet_head_len(codec, address.len);
+    size_t around, padding;
     uint8_t *out;
     enum ss_status status;
 
     if (payload->head < head_len || payload->tail < SS_PACKET_TAIL)
         return SS_NEED_ROOM;
-    out = payload->bytes.ptr - head_len;
-    status = codec->profile->packet->seal(codec, address, payload, now_s, out);
+    around = head_len + SS_PACKET_TAIL;
+    padding = padding_of(codec, address, around + payload->bytes.len, payload->head - head_len);
+    out = payload->bytes.ptr - head_len - padding;
+    status = codec->profile->packet->seal(codec, address, payload, padding, now_s, out);
     if (status == SS_OK)
-        *sealed = (struct ss_view){out, head_len + payload->bytes.len + SS_PACKET_TAIL};
+        *sealed = (struct ss_view){out, around + padding + payload->bytes.len};
     return status;
 }
 
@@ -72,20 +111,37 @@ enum ss_status ss_packet_seal(struct ss_packet_codec *codec, struct ss_view addr
                               const struct ss_packet_payload *payload, int64_t now_s,
                               struct ss_span out, size_t *sealed_len)
 {
-    size_t around = ss_packet_head_len(codec, address.len) + SS_PACKET_TAIL;
+    size_t len = ss_packet_head_len(codec, address.len) + SS_PACKET_TAIL;
+    size_t padding;
     enum ss_status status;
 
     *sealed_len = 0;
-    if (out.len < around || out.len - around < payload->bytes.len)
+    if (out.len < len || out.len - len < payload->bytes.len)
         return SS_NEED_ROOM;
-    status = codec->profile->packet->seal(codec, address, payload, now_s, out.ptr);
+    len += payload->bytes.len;
+    padding = padding_of(codec, address, len, out.len - len);
+    status = codec->profile->packet->seal(codec, address, payload, padding, now_s, out.ptr);
     if (status == SS_OK)
-        *sealed_len = around + payload->bytes.len;
+        *sealed_len = len + padding;
     return status;
 }
 
 enum ss_status ss_packet_open(struct ss_packet_codec *codec, struct ss_span wire, int64_t now_s,
                               struct ss_packet_opened *opened)
 {
-    return codec->profile->packet->open(codec, wire, now_s, opened);
+    return ss_packet_open_reply(codec, NULL, wire, now_s, opened);
+}
+
+enum ss_status ss_packet_open_reply(struct ss_packet_codec *codec, struct ss_packet_link *link,
+                                    struct ss_span wire, int64_t now_s,
+                                    struct ss_packet_opened *opened)
+{
+    opened->session = NULL;
+    opened->user = NULL;
+    return codec->profile->packet->open(codec, link, wire, now_s, opened);
+}
+
+int64_t ss_packet_clock_difference(const struct ss_packet_codec *codec)
+{
+    return codec->clock_difference;
 }

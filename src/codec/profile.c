@@ -16,7 +16,7 @@ static const struct {
     const struct ss_packet_ops *packet;
 } families[] = {
     [SS_METHODS_2017] = {&ss_codec_2017, &ss_packet_2017},
-    [SS_METHODS_2022] = {&ss_codec_2022, NULL},
+    [SS_METHODS_2022] = {&ss_codec_2022, &ss_packet_2022},
     [SS_METHODS_STREAM] = {NULL, NULL},
     [SS_METHODS_PLAIN] = {NULL, NULL},
 };
@@ -175,6 +175,8 @@ enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_o
     profile->packet_aead = packet_aead_of(method, aead);
     profile->stream = families[method->family].stream;
     profile->packet = families[method->family].packet;
+    if (method->family == SS_METHODS_2022 && !method->has_identities)
+        profile->packet = &ss_packet_2022_chacha;
     profile->salts = options->salts;
     profile->packet_salts = options->packet_salts != NULL ? options->packet_salts : options->salts;
     profile->salt_pool = options->salt_pool;

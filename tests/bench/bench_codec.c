@@ -132,7 +132,7 @@ static void relay_stream(struct bench *b)
 static void seal_packet(struct bench *b)
 {
     static const uint8_t address[] = {1, 192, 0, 2, 1, 0, 53};
-    const struct ss_packet_payload payload = {{b->plain + 64, SMALL}, 64, 0};
+    const struct ss_packet_payload payload = {{b->plain + 64, SMALL}, 64, 0, NULL};
 
     must(ss_packet_seal(b->packets, (struct ss_view){address, sizeof address}, &payload, 0,
                         (struct ss_span){b->wire, STREAM}, &b->packet_len) == SS_OK,

@@ -23,7 +23,7 @@ static size_t seal_plain(struct ss_packet_codec *codec, const uint8_t *plain, si
 {
     size_t head = ss_packet_head_len(codec, address_len);
     struct ss_view address = {plain, address_len};
-    struct ss_packet_payload payload = {{room + head, len - address_len}, 0, SS_PACKET_TAIL};
+    struct ss_packet_payload payload = {{room + head, len - address_len}, 0, SS_PACKET_TAIL, NULL};
     struct ss_view sealed;
     size_t sealed_len;
 

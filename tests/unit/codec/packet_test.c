@@ -85,7 +85,7 @@ static void check_vector(const json_t *vector, const struct ss_method *method,
     size_t payload_len = vector_bytes(vector, "payload", payload, sizeof payload);
     size_t wire_len = vector_bytes(vector, "wire", wire, sizeof wire);
     size_t head_len = ss_packet_head_len(codec, address.len);
-    struct ss_packet_payload from = {{payload, payload_len}, 0, 0};
+    struct ss_packet_payload from = {{payload, payload_len}, 0, 0, NULL};
     struct ss_view sealed;
     size_t len;
 
@@ -102,7 +102,7 @@ static void check_vector(const json_t *vector, const struct ss_method *method,
     assert_memory_equal(other, wire, wire_len);
 
     memcpy(room + 300, payload, payload_len);
-    from = (struct ss_packet_payload){{room + 300, payload_len}, address.len, 0};
+    from = (struct ss_packet_payload){{room + 300, payload_len}, address.len, 0, NULL};
     draw_next(salt, method->salt_len);
     assert_int_equal(
         ss_packet_seal(codec, address, &from, 0, (struct ss_span){other, wire_len}, &len), SS_OK);
@@ -118,7 +118,8 @@ static void check_vector(const json_t *vector, const struct ss_method *method,
     for (int there = 0; there <= 1; there++) {
         memset(room, 0xee, 300);
         memcpy(room + 300, payload, payload_len);
-        from = (struct ss_packet_payload){{room + 300, payload_len}, head_len, SS_PACKET_TAIL};
+        from =
+            (struct ss_packet_payload){{room + 300, payload_len}, head_len, SS_PACKET_TAIL, NULL};
         if (there) {
             memcpy(room + 300 - address.len, address.ptr, address.len);
             address.ptr = room + 300 - address.len;
@@ -172,7 +173,7 @@ static void check_refusals(const struct ss_method *method, const struct ss_aead 
     struct ss_packet_codec *sender = packet_codec_of(profile, SS_CODEC_CLIENT);
     struct ss_packet_codec *receiver = packet_codec_of(profile, SS_CODEC_SERVER);
     uint8_t payload[] = "twenty bytes of text";
-    struct ss_packet_payload from = {{payload, sizeof payload}, 0, 0};
+    struct ss_packet_payload from = {{payload, sizeof payload}, 0, 0, NULL};
     struct ss_view address = address_of("192.0.2.9", 53);
     size_t least = method->salt_len + 7 + SS_PACKET_TAIL;
     size_t len;
@@ -253,7 +254,7 @@ static void a_batch_is_sealed_from_one_buffer_into_another(void **state)
     fill_pattern(payloads, (size_t)COUNT * LEN);
     memcpy(room + 64, payloads, (size_t)COUNT * LEN);
     for (size_t i = 0; i < COUNT; i++) {
-        struct ss_packet_payload from = {{room + 64 + i * LEN, LEN}, 64 + i * LEN, 0};
+        struct ss_packet_payload from = {{room + 64 + i * LEN, LEN}, 64 + i * LEN, 0, NULL};
         size_t len;
 
         assert_int_equal(ss_packet_seal(sender, address, &from, 0,
@@ -285,7 +286,7 @@ static void a_datagram_is_taken_once(void **state)
     struct ss_packet_codec *sender = packet_codec_of(client, SS_CODEC_CLIENT), *receiver;
     struct ss_view address = address_of("example.test", 53);
     uint8_t payload[] = "query";
-    struct ss_packet_payload from = {{payload, sizeof payload}, 0, 0};
+    struct ss_packet_payload from = {{payload, sizeof payload}, 0, 0, NULL};
     struct ss_span out = {wire, sizeof wire};
     size_t len;
 
@@ -327,7 +328,7 @@ static void check_allocations(const struct ss_method *method, const struct ss_ae
     struct ss_packet_codec *sender = packet_codec_of(client, SS_CODEC_CLIENT);
     struct ss_packet_codec *receiver = packet_codec_of(server, SS_CODEC_SERVER);
     struct ss_view address = address_of("example.test", 53);
-    struct ss_packet_payload from = {{room + 300, 1400}, 300, 16};
+    struct ss_packet_payload from = {{room + 300, 1400}, 300, 16, NULL};
     struct ss_packet_opened opened;
     unsigned long before = 0;
     int failed = 0;
