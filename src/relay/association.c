@@ -38,8 +38,22 @@ static struct ss_association **bucket_of(struct ss_associations *table,
     return &table->buckets[hash & table->bucket_mask];
 }
 
+struct ss_packet_link *ss_association_link(struct ss_association *association)
+{
+    void *link = (char *)association + SS_ASSOCIATION_LINK_OFFSET;
+
+    return association->port->has_sessions ? link : NULL;
+}
+
+static void retire(void *slot)
+{
+    void *link = (char *)slot + SS_ASSOCIATION_LINK_OFFSET;
+
+    ss_packet_link_retire(link);
+}
+
 enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capacity,
-                                    uint64_t idle_ms)
+                                    uint64_t idle_ms, size_t link_size)
 {
     uint32_t buckets = 64;
 
@@ -51,8 +65,11 @@ enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capa
     ss_random_bytes(table->seed, sizeof table->seed);
     ss_deadline_queue_init(&table->idle, idle_ms);
     table->buckets = calloc(buckets, sizeof *table->buckets);
-    table->pool = ss_pool_new(&(struct ss_pool_options){
-        .slot_size = sizeof(struct ss_association), .capacity = capacity, .keep = KEEP});
+    table->pool =
+        ss_pool_new(&(struct ss_pool_options){.slot_size = SS_ASSOCIATION_LINK_OFFSET + link_size,
+                                              .capacity = capacity,
+                                              .keep = KEEP,
+                                              .retire = link_size != 0 ? retire : NULL});
     table->outs = ss_pool_new(&(struct ss_pool_options){.slot_size = sizeof(struct ss_udp_out),
                                                         .capacity = 2 * capacity + CLOSING_MAX,
                                                         .keep = KEEP});
@@ -94,7 +111,8 @@ void ss_association_touch(struct ss_association *association)
                              &association->idle);
 }
 
-struct ss_association *ss_association_new(struct ss_udp_port *port, const struct ss_addr *client)
+struct ss_association *ss_association_new(struct ss_udp_port *port, const struct ss_addr *client,
+                                          struct ss_packet_session *session)
 {
     struct ss_associations *table = &port->relay->associations;
     struct ss_association **bucket;
@@ -113,9 +131,19 @@ struct ss_association *ss_association_new(struct ss_udp_port *port, const struct
     memset(association, 0, sizeof *association);
     association->port = port;
     association->client = *client;
-    bucket = bucket_of(table, port, client);
-    association->hash_next = *bucket;
-    *bucket = association;
+    association->session = session;
+    if (port->has_sessions &&
+        ss_packet_link_begin(ss_association_link(association), port->codec, session) != SS_OK) {
+        ss_pool_release(table->pool, association);
+        return NULL;
+    }
+    if (session != NULL) {
+        session->owner = association;
+    } else {
+        bucket = bucket_of(table, port, client);
+        association->hash_next = *bucket;
+        *bucket = association;
+    }
     ss_count(&port->counters->associations_opened, 1);
     ss_association_touch(association);
     ss_worker_start_trimming(port->relay->worker);
@@ -208,15 +236,24 @@ struct ss_udp_out *ss_association_out(struct ss_association *association, enum s
 
 /* -- the end -- */
 
-void ss_association_close(struct ss_association *association)
+static void forget_address(struct ss_association *association)
 {
-    struct ss_udp_relay *relay = association->port->relay;
     struct ss_association **link =
-        bucket_of(&relay->associations, association->port, &association->client);
+        bucket_of(&association->port->relay->associations, association->port, &association->client);
 
     while (*link != association)
         link = &(*link)->hash_next;
     *link = association->hash_next;
+}
+
+void ss_association_close(struct ss_association *association)
+{
+    struct ss_udp_relay *relay = association->port->relay;
+
+    if (association->session == NULL)
+        forget_address(association);
+    if (association->port->has_sessions)
+        ss_packet_link_end(ss_association_link(association));
     ss_deadline_stop(&association->idle);
     ss_control_detach(association);
     ss_udp_names_clear(association);

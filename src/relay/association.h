@@ -20,6 +20,9 @@ struct ss_udp_name;
 struct ss_udp_port;
 struct ss_udp_relay;
 struct ss_control;
+struct ss_packet_link;
+struct ss_packet_session;
+struct ss_user_counters;
 
 /* An outgoing socket; it goes back to its pool in its close callback. */
 struct ss_udp_out {
@@ -35,11 +38,14 @@ struct ss_association {
     struct ss_association *control_prev, *control_next;
     struct ss_deadline idle;
     struct ss_udp_port *port;
-    struct ss_control *control; /* the connection that it lives with (SOCKS5), or NULL */
-    struct ss_udp_name *names;  /* looked up or being looked up, the latest used first */
-    struct ss_udp_out *outs[2]; /* the first serves both families where that is possible */
-    struct ss_addr client;
-    struct ss_ip local; /* where the client sent to: it is answered from there */
+    struct ss_control *control;        /* the connection that it lives with (SOCKS5), or NULL */
+    struct ss_udp_name *names;         /* looked up or being looked up, the latest used first */
+    struct ss_udp_out *outs[2];        /* the first serves both families where that is possible */
+    struct ss_packet_session *session; /* on a server, where datagrams are of sessions; else NULL */
+    struct ss_user_counters *user;     /* whose traffic it is; NULL where there are no users */
+    bool passes_on;                    /* another server opens it: both ways as it is */
+    struct ss_addr client;             /* of a session: the sender of its latest datagram */
+    struct ss_ip local;                /* where the client sent to: it is answered from there */
 };
 
 struct ss_associations {
@@ -49,20 +55,32 @@ struct ss_associations {
     struct ss_association **buckets;
     uint32_t bucket_mask;
     uint32_t capacity;
+    size_t link_size;
     struct ss_deadline_queue idle;
     uint8_t seed[16]; /* so that a client can't choose which bucket it falls into */
 };
 
+/* The link to a session of datagrams lies behind the association in its slot. */
+#define SS_ASSOCIATION_LINK_OFFSET ((sizeof(struct ss_association) + 63) / 64 * 64)
+
+/* NULL where datagrams are not of sessions. */
+struct ss_packet_link *ss_association_link(struct ss_association *association);
+
+/* `link_size` is that of the largest link, 0 where there are none. */
 SS_CHECKED enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capacity,
-                                               uint64_t idle_ms);
+                                               uint64_t idle_ms, size_t link_size);
 /* All must be closed and their handles gone. */
 void ss_associations_clear(struct ss_associations *table);
 
-/* NULL when there is none. */
+/* One that is found by its client's address. NULL when there is none. */
 struct ss_association *ss_association_find(struct ss_udp_port *port, const struct ss_addr *client);
 
-/* A new one, if need be in the place of the oldest; NULL only when memory is out. */
-struct ss_association *ss_association_new(struct ss_udp_port *port, const struct ss_addr *client);
+/*
+ * A new one, if need be in the place of the oldest; NULL only when memory is out. With a session of
+ * datagrams it is found as that session's owner, and moves with it; without, by the address.
+ */
+struct ss_association *ss_association_new(struct ss_udp_port *port, const struct ss_addr *client,
+                                          struct ss_packet_session *session);
 
 /* Traffic: its idle time begins anew. */
 void ss_association_touch(struct ss_association *association);

@@ -55,6 +55,8 @@ struct ss_engine_options {
 
     /* The largest codec among the profiles that listeners will use (ss_codec_size); 0: none. */
     size_t codec_size;
+    /* The same of links between associations and sessions of datagrams (ss_packet_link_size). */
+    size_t packet_link_size;
 };
 
 /* Where a session's target comes from. */
@@ -132,9 +134,9 @@ SS_CHECKED enum ss_status ss_engine_new(struct ss_engine **out,
                                         const struct ss_engine_options *options);
 
 /*
- * Binds and listens at once. SS_ERR_IN_USE, SS_ERR_PERMISSION, SS_ERR_UNREACHABLE (no such local
- * address), …; `error_text` (may be NULL) then points to the system's words.
- * The listener belongs to the engine.
+ * Binds and listens at once. SS_ERR_ARGUMENT when a profile needs more room than the engine was
+ * made with; SS_ERR_IN_USE, SS_ERR_PERMISSION, SS_ERR_UNREACHABLE (no such local address), …;
+ * `error_text` (may be NULL) then points to the system's words. The listener belongs to the engine.
  */
 SS_CHECKED enum ss_status ss_engine_listen(struct ss_engine *engine,
                                            const struct ss_listener_options *options,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "codec/codec.h"
 #include "net/socket.h"
 #include "relay/engine_internal.h"
 #include "relay/ingress.h"
@@ -183,6 +184,10 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
         *out = NULL;
     if (listener == NULL)
         return SS_ERR_MEMORY;
+    if (!codecs_fit(engine, options)) {
+        free(listener);
+        return SS_ERR_ARGUMENT;
+    }
     listener->engine = engine;
     listener->options = *options;
     listener->ingress = ss_ingress_of(options->ingress);

@@ -1,8 +1,7 @@
 /* Datagrams: in at a port, out at an association's socket, and back. */
 #include "relay/udp_relay.h"
 
-#include <assert.h>
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -34,6 +33,8 @@ struct request {
     struct ss_view address;
     struct ss_span payload;
     struct ss_control *control;
+    struct ss_packet_session *session; /* NULL where datagrams are not of sessions */
+    const struct ss_user *user;        /* NULL where there are no users */
 };
 
 static void log_refused(struct ss_udp_port *port, const struct ss_addr *client,
@@ -42,6 +43,13 @@ static void log_refused(struct ss_udp_port *port, const struct ss_addr *client,
     struct ss_engine *engine = port->relay->engine;
     char text[SS_IP_TEXT_MAX];
 
+    if (status == SS_ERR_STALE)
+        ss_log_limited(&engine->opening_log, uv_now(&port->relay->worker->loop), SS_LOG_ERROR,
+                       "%s: the clocks differ by %" PRId64 " s, and 30 s are allowed: set both",
+                       ss_ip_format(&client->ip, text), ss_packet_clock_difference(port->codec));
+    else if (status == SS_ERR_LIMIT)
+        ss_log_limited(&engine->opening_log, uv_now(&port->relay->worker->loop), SS_LOG_ERROR,
+                       "too many UDP sessions: new ones are refused; raise max_associations");
     ss_log_limited(&engine->handshake_log, uv_now(&port->relay->worker->loop), SS_LOG_ERROR,
                    "failed to handshake with %s: %s", ss_ip_format(&client->ip, text),
                    status == SS_ERR_REPLAY ? "repeated UDP packet" : "suspicious UDP packet");
@@ -57,6 +65,8 @@ static bool open_request(struct ss_udp_port *port, struct request *request)
         log_refused(port, &request->datagram->peer, status);
         return false;
     }
+    request->session = opened.session;
+    request->user = opened.user;
     request->target = opened.target;
     request->address = opened.address;
     request->payload = opened.payload;
@@ -116,6 +126,7 @@ static void send_sealed(struct ss_association *association, const struct ss_addr
         .bytes = request->payload,
         .head = SS_UDP_HEADROOM + (size_t)(request->payload.ptr - request->datagram->bytes.ptr),
         .tail = SS_UDP_TAILROOM,
+        .link = ss_association_link(association),
     };
     struct ss_view sealed;
 
@@ -130,6 +141,18 @@ static void to_target(struct ss_association *association, const struct request *
 
     if (ss_target_ip(&request->target, &to.ip) ||
         ss_udp_name_address(association, request->target.name, to.port, 0, payload, &to.ip))
+        send_to_target(association, &to, payload);
+}
+
+/* To the server that opens this user's datagrams. */
+static void to_next(struct ss_association *association, const struct request *request)
+{
+    const struct ss_endpoint *next = request->user->next;
+    const struct ss_view payload = {.ptr = request->payload.ptr, .len = request->payload.len};
+    struct ss_addr to = {.port = next->port};
+
+    if (ss_ip_parse(&to.ip, next->host) == SS_OK ||
+        ss_udp_name_address(association, next->host, to.port, 0, payload, &to.ip))
         send_to_target(association, &to, payload);
 }
 
@@ -165,7 +188,8 @@ void ss_udp_send_waiting(struct ss_association *association, const struct ss_add
         const struct ss_packet_payload payload = {
             .bytes = {.ptr = (uint8_t *)(uintptr_t)bytes.ptr + address_len,
                       .len = bytes.len - address_len},
-            .head = address_len};
+            .head = address_len,
+            .link = ss_association_link(association)};
         const struct ss_span out = {.ptr = relay->scratch, .len = relay->scratch_len};
         size_t sealed_len;
 
@@ -179,22 +203,52 @@ void ss_udp_send_waiting(struct ss_association *association, const struct ss_add
     ss_udp_flush(relay->outbox); /* the bytes go away */
 }
 
+static void set_user(struct ss_association *association, const struct ss_user *user)
+{
+    association->passes_on = user->next != NULL;
+    association->user = user->tag;
+    if (association->user != NULL)
+        atomic_fetch_add_explicit(&association->user->sessions, 1, memory_order_relaxed);
+}
+
+static void count_up(struct ss_association *association, size_t len)
+{
+    ss_count(&association->port->counters->rx_bytes, len);
+    ss_count(&association->port->counters->rx_datagrams, 1);
+    if (association->user != NULL)
+        atomic_fetch_add_explicit(&association->user->rx_bytes, len, memory_order_relaxed);
+}
+
+static void count_down(struct ss_association *association, size_t len)
+{
+    ss_count(&association->port->counters->tx_bytes, len);
+    ss_count(&association->port->counters->tx_datagrams, 1);
+    if (association->user != NULL)
+        atomic_fetch_add_explicit(&association->user->tx_bytes, len, memory_order_relaxed);
+}
+
 static struct ss_association *association_for(struct ss_udp_port *port,
                                               const struct request *request)
 {
     const struct ss_datagram *datagram = request->datagram;
-    struct ss_association *association = ss_association_find(port, &datagram->peer);
+    struct ss_association *association = request->session != NULL
+                                             ? request->session->owner
+                                             : ss_association_find(port, &datagram->peer);
 
     if (association == NULL) {
-        association = ss_association_new(port, &datagram->peer);
+        association = ss_association_new(port, &datagram->peer, request->session);
         if (association == NULL)
             return NULL;
+        if (request->user != NULL)
+            set_user(association, request->user);
         if (request->control != NULL)
             ss_control_attach(request->control, association);
     } else {
         ss_association_touch(association);
     }
     association->local = datagram->local;
+    if (request->session != NULL) /* it may have moved: replies follow it */
+        association->client = request->session->client = datagram->peer;
     return association;
 }
 
@@ -218,15 +272,16 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
     association = association_for(port, &request);
     if (association == NULL)
         return;
-    ss_count(&port->counters->rx_bytes, request.payload.len);
-    ss_count(&port->counters->rx_datagrams, 1);
-    if (port->options.egress == SS_EGRESS_UPSTREAM)
+    count_up(association, request.payload.len);
+    if (association->passes_on)
+        to_next(association, &request);
+    else if (port->options.egress == SS_EGRESS_UPSTREAM)
         to_upstream(association, &request);
     else
         to_target(association, &request);
 }
 
-static void on_port_readable(uv_poll_t *poll, int status, int events)
+void ss_udp_port_readable(uv_poll_t *poll, int status, int events)
 {
     struct ss_udp_port *port = poll->data;
     struct ss_udp_relay *relay = port->relay;
@@ -270,15 +325,15 @@ static void from_upstream(struct ss_association *association, const struct ss_da
     struct ss_udp_port *port = association->port;
     struct ss_packet_opened opened;
 
-    if (ss_packet_open(port->codec, datagram->bytes, now_s(), &opened) != SS_OK) {
+    if (ss_packet_open_reply(port->codec, ss_association_link(association), datagram->bytes,
+                             now_s(), &opened) != SS_OK) {
         ss_log_debug("[udp] a datagram from a server could not be opened");
         return;
     }
     if (is_too_large(port, opened.payload.len))
         return;
     ss_association_touch(association);
-    ss_count(&port->counters->tx_bytes, opened.payload.len);
-    ss_count(&port->counters->tx_datagrams, 1);
+    count_down(association, opened.payload.len);
     if (port->options.ingress == SS_INGRESS_SOCKS5)
         send_to_client(association, with_socks5_prefix(opened.address, opened.payload.len));
     else
@@ -304,16 +359,22 @@ static struct ss_view put_origin(const struct ss_datagram *datagram)
 static void from_target(struct ss_association *association, const struct ss_datagram *datagram)
 {
     struct ss_udp_port *port = association->port;
-    struct ss_view address = put_origin(datagram);
-    const struct ss_packet_payload payload = {
-        .bytes = datagram->bytes, .head = SS_UDP_HEADROOM, .tail = SS_UDP_TAILROOM};
+    struct ss_view address;
+    const struct ss_packet_payload payload = {.bytes = datagram->bytes,
+                                              .head = SS_UDP_HEADROOM,
+                                              .tail = SS_UDP_TAILROOM,
+                                              .link = ss_association_link(association)};
     struct ss_view sealed;
 
     if (is_too_large(port, datagram->bytes.len))
         return;
     ss_association_touch(association);
-    ss_count(&port->counters->tx_bytes, datagram->bytes.len);
-    ss_count(&port->counters->tx_datagrams, 1);
+    count_down(association, datagram->bytes.len);
+    if (association->passes_on) {
+        send_to_client(association, (struct ss_view){datagram->bytes.ptr, datagram->bytes.len});
+        return;
+    }
+    address = put_origin(datagram);
     switch (port->options.ingress) {
     case SS_INGRESS_SHADOWSOCKS:
         if (ss_packet_seal_in_place(port->codec, address, &payload, now_s(), &sealed) == SS_OK)
@@ -354,177 +415,4 @@ void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
         if (count < SS_UDP_BATCH)
             break;
     }
-}
-
-/* -- ports -- */
-
-static enum ss_status relay_new(struct ss_engine *engine)
-{
-    struct ss_udp_relay *relay = calloc(1, sizeof *relay);
-    enum ss_status status;
-
-    if (relay == NULL)
-        return SS_ERR_MEMORY;
-    relay->engine = engine;
-    relay->worker = &engine->workers[0];
-    relay->inbox = ss_udp_inbox_new();
-    relay->outbox = ss_udp_outbox_new();
-    relay->scratch_len = SS_UDP_HEADROOM + SS_UDP_PAYLOAD_MAX + SS_UDP_TAILROOM;
-    relay->scratch = malloc(relay->scratch_len);
-    engine->udp = relay;
-    if (relay->inbox == NULL || relay->outbox == NULL || relay->scratch == NULL)
-        return SS_ERR_MEMORY;
-    status = ss_associations_init(&relay->associations, engine->max_associations,
-                                  engine->options.udp_timeout_ms);
-    if (status == SS_OK)
-        status = ss_controls_init(&relay->controls, engine->max_sessions);
-    return status;
-}
-
-static enum ss_status prepare_codec(struct ss_udp_port *port)
-{
-    bool is_client = port->options.egress == SS_EGRESS_UPSTREAM;
-    const struct ss_profile *profile =
-        is_client ? port->options.upstreams[0].profile : port->options.profile;
-    size_t size;
-
-    if (!is_client && port->options.ingress != SS_INGRESS_SHADOWSOCKS)
-        return SS_OK;
-    size = ss_packet_codec_size(profile);
-    port->codec = aligned_alloc(SS_AEAD_CONTEXT_ALIGN, size);
-    if (port->codec == NULL)
-        return SS_ERR_MEMORY;
-    memset(port->codec, 0, size);
-    return ss_packet_codec_begin(port->codec, profile,
-                                 is_client ? SS_CODEC_CLIENT : SS_CODEC_SERVER);
-}
-
-static enum ss_status prepare_ends(struct ss_udp_port *port)
-{
-    struct ss_writer out = {.ptr = port->address, .len = sizeof port->address};
-    const struct ss_listener_options *options = &port->options;
-
-    if (options->ingress == SS_INGRESS_FIXED) {
-        enum ss_status status = ss_target_write(&out, options->fixed_target);
-
-        if (status != SS_OK)
-            return status;
-        port->address_len = sizeof port->address - out.len;
-    }
-    if (options->egress == SS_EGRESS_UPSTREAM &&
-        ss_ip_parse(&port->upstream.ip, options->upstreams[0].endpoint.host) == SS_OK)
-        port->upstream.port = options->upstreams[0].endpoint.port;
-    else
-        port->upstream = (struct ss_addr){0};
-    return SS_OK;
-}
-
-enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
-                                    const struct ss_listener_options *options,
-                                    struct ss_udp_port **out, const char **error_text)
-{
-    const struct ss_udp_socket_options how = {
-        .ipv6_only = options->ipv6_only,
-        .reuse_port = options->reuse_port,
-        .wants_local = ss_ip_is_any(&options->address.ip),
-        .dont_fragment = engine->options.mtu != 0,
-        .sndbuf = options->incoming_sndbuf,
-        .rcvbuf = options->incoming_rcvbuf,
-    };
-    struct ss_udp_port *port = calloc(1, sizeof *port);
-    enum ss_status status = SS_ERR_MEMORY;
-
-    if (out != NULL)
-        *out = NULL;
-    if (port == NULL)
-        return SS_ERR_MEMORY;
-    port->fd = -1;
-    port->options = *options;
-    port->family = options->address.ip.family;
-    port->counters = aligned_alloc(_Alignof(struct ss_counters), sizeof *port->counters);
-    if (port->counters == NULL)
-        goto failed;
-    memset(port->counters, 0, sizeof *port->counters);
-    if (engine->udp == NULL) {
-        status = relay_new(engine);
-        if (status != SS_OK)
-            goto failed;
-    }
-    port->relay = engine->udp;
-    status = prepare_codec(port);
-    if (status == SS_OK)
-        status = prepare_ends(port);
-    if (status == SS_OK)
-        status = ss_udp_open(&port->fd, &options->address, &how, error_text);
-    if (status != SS_OK)
-        goto failed;
-    ss_socket_local(port->fd, &port->bound);
-    status = SS_ERR_MEMORY;
-    if (uv_poll_init(&engine->workers[0].loop, &port->poll, port->fd) != 0)
-        goto failed;
-    port->poll.data = port;
-    uv_poll_start(&port->poll, UV_READABLE, on_port_readable);
-    port->next = port->relay->ports;
-    port->relay->ports = port;
-    if (out != NULL)
-        *out = port;
-    return SS_OK;
-
-failed:
-    ss_socket_close(port->fd);
-    if (port->codec != NULL)
-        ss_packet_codec_retire(port->codec);
-    free(port->codec);
-    free(port->counters);
-    free(port);
-    return status;
-}
-
-struct ss_addr ss_udp_port_address(const struct ss_udp_port *port)
-{
-    return port->bound;
-}
-
-struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct ss_addr *listener)
-{
-    struct ss_udp_port *port = relay == NULL ? NULL : relay->ports;
-
-    while (port != NULL &&
-           !(port->options.ingress == SS_INGRESS_SOCKS5 && port->bound.port == listener->port &&
-             ss_ip_equal(&port->bound.ip, &listener->ip)))
-        port = port->next;
-    return port;
-}
-
-void ss_udp_relay_close(struct ss_udp_relay *relay)
-{
-    if (relay == NULL)
-        return;
-    ss_associations_close_all(&relay->associations);
-    for (struct ss_udp_port *port = relay->ports; port != NULL; port = port->next) {
-        uv_close((uv_handle_t *)&port->poll, NULL);
-        ss_socket_close(port->fd);
-    }
-}
-
-void ss_udp_relay_free(struct ss_udp_relay *relay)
-{
-    if (relay == NULL)
-        return;
-    while (relay->ports != NULL) {
-        struct ss_udp_port *port = relay->ports;
-
-        relay->ports = port->next;
-        if (port->codec != NULL)
-            ss_packet_codec_retire(port->codec);
-        free(port->codec);
-        free(port->counters);
-        free(port);
-    }
-    ss_associations_clear(&relay->associations);
-    ss_controls_clear(&relay->controls);
-    ss_udp_inbox_free(relay->inbox);
-    ss_udp_outbox_free(relay->outbox);
-    free(relay->scratch);
-    free(relay);
 }

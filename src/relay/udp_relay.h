@@ -23,6 +23,7 @@ struct ss_udp_port {
     struct ss_udp_port *next;
     struct ss_listener_options options;
     struct ss_counters *counters;
+    bool has_sessions;             /* datagrams are of sessions: associations have links to them */
     struct ss_packet_codec *codec; /* NULL where neither side speaks Shadowsocks */
     struct ss_addr bound;
     struct ss_addr upstream;        /* family 0: its name is to be looked up */
@@ -40,6 +41,7 @@ struct ss_udp_relay {
     struct ss_udp_port *ports;
     struct ss_associations associations;
     struct ss_controls controls;
+    struct ss_packet_sessions *sessions; /* of clients, under the 2022 methods; NULL without */
     struct ss_udp_inbox *inbox;
     struct ss_udp_outbox *outbox;
     uint8_t *scratch; /* one sealed datagram of those that waited for a look-up */
@@ -49,6 +51,9 @@ struct ss_udp_relay {
 /* Handles are closed, in the thread of loop 0; memory stays until ss_udp_relay_free. */
 void ss_udp_relay_close(struct ss_udp_relay *relay);
 void ss_udp_relay_free(struct ss_udp_relay *relay); /* NULL is fine */
+
+/* The poll callback of a port: what clients send. */
+void ss_udp_port_readable(uv_poll_t *poll, int status, int events);
 
 /* The port that serves the UDP of a SOCKS5 listener, or NULL. */
 struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct ss_addr *listener);

@@ -75,6 +75,8 @@ static void trim(struct ss_worker *worker)
 
     if (udp != NULL) {
         left += ss_associations_trim(&udp->associations);
+        if (udp->sessions != NULL)
+            left += ss_packet_sessions_trim(udp->sessions);
         in_use = in_use || ss_deadline_first(&udp->associations.idle) != NULL;
     }
     worker->trim_due_ms = left != 0 || in_use ? uv_now(&worker->loop) + TRIM_MS : 0;

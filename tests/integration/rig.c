@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "codec/codec.h"
+#include "codec/packet.h"
 
 #define LIMIT_S 20
 
@@ -84,6 +85,7 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
     profile.salt_pool = rig->salt_pool;
     assert_int_equal(ss_profile_new(&rig->profile, &profile), SS_OK);
     engine.codec_size = ss_codec_size(rig->profile);
+    engine.packet_link_size = ss_packet_link_size(rig->profile);
     assert_int_equal(ss_engine_new(&rig->engine, &engine), SS_OK);
     if (listener->ingress == SS_INGRESS_SHADOWSOCKS)
         listener->profile = rig->profile;

@@ -291,6 +291,8 @@ int main(int argc, char **argv)
 
     if (argc > 1)
         workers = (unsigned)atoi(argv[1]);
+    if (argc > 2)
+        rig_method = argv[2];
     if (ss_random_start() != SS_OK || ss_resolver_global_start() != SS_OK)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,196 @@
+/* UDP ports: opened and closed with all that they need. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/packet.h"
+#include "net/socket.h"
+#include "relay/engine_internal.h"
+#include "relay/udp_relay.h"
+
+/* Sessions are remembered so that no packet is taken twice, longer than their sockets stay. */
+#define SESSIONS_AN_ASSOCIATION 4
+
+static enum ss_status relay_new(struct ss_engine *engine)
+{
+    struct ss_udp_relay *relay = calloc(1, sizeof *relay);
+    enum ss_status status;
+
+    if (relay == NULL)
+        return SS_ERR_MEMORY;
+    relay->engine = engine;
+    relay->worker = &engine->workers[0];
+    relay->inbox = ss_udp_inbox_new();
+    relay->outbox = ss_udp_outbox_new();
+    relay->scratch_len = SS_UDP_HEADROOM + SS_UDP_PAYLOAD_MAX + SS_UDP_TAILROOM;
+    relay->scratch = malloc(relay->scratch_len);
+    engine->udp = relay;
+    if (relay->inbox == NULL || relay->outbox == NULL || relay->scratch == NULL)
+        return SS_ERR_MEMORY;
+    status = ss_associations_init(&relay->associations, engine->max_associations,
+                                  engine->options.udp_timeout_ms, engine->options.packet_link_size);
+    if (status == SS_OK)
+        status = ss_controls_init(&relay->controls, engine->max_sessions);
+    return status;
+}
+
+static enum ss_status prepare_codec(struct ss_udp_port *port)
+{
+    bool is_client = port->options.egress == SS_EGRESS_UPSTREAM;
+    const struct ss_profile *profile =
+        is_client ? port->options.upstreams[0].profile : port->options.profile;
+    enum ss_status status;
+    size_t size;
+
+    if (!is_client && port->options.ingress != SS_INGRESS_SHADOWSOCKS)
+        return SS_OK;
+    size = ss_packet_codec_size(profile);
+    port->codec = aligned_alloc(SS_AEAD_CONTEXT_ALIGN, size);
+    if (port->codec == NULL)
+        return SS_ERR_MEMORY;
+    memset(port->codec, 0, size);
+    status =
+        ss_packet_codec_begin(port->codec, profile, is_client ? SS_CODEC_CLIENT : SS_CODEC_SERVER);
+    port->has_sessions = ss_packet_link_size(profile) != 0;
+    if (ss_packet_link_size(profile) > port->relay->engine->options.packet_link_size)
+        return SS_ERR_ARGUMENT; /* associations have no room for it */
+    if (status != SS_OK || !port->has_sessions || is_client)
+        return status;
+    if (port->relay->sessions == NULL)
+        port->relay->sessions =
+            ss_packet_sessions_new(SESSIONS_AN_ASSOCIATION * port->relay->engine->max_associations);
+    if (port->relay->sessions == NULL)
+        return SS_ERR_MEMORY;
+    ss_packet_codec_set_sessions(port->codec, port->relay->sessions);
+    return SS_OK;
+}
+
+static enum ss_status prepare_ends(struct ss_udp_port *port)
+{
+    struct ss_writer out = {.ptr = port->address, .len = sizeof port->address};
+    const struct ss_listener_options *options = &port->options;
+
+    if (options->ingress == SS_INGRESS_FIXED) {
+        enum ss_status status = ss_target_write(&out, options->fixed_target);
+
+        if (status != SS_OK)
+            return status;
+        port->address_len = sizeof port->address - out.len;
+    }
+    if (options->egress == SS_EGRESS_UPSTREAM &&
+        ss_ip_parse(&port->upstream.ip, options->upstreams[0].endpoint.host) == SS_OK)
+        port->upstream.port = options->upstreams[0].endpoint.port;
+    else
+        port->upstream = (struct ss_addr){0};
+    return SS_OK;
+}
+
+enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
+                                    const struct ss_listener_options *options,
+                                    struct ss_udp_port **out, const char **error_text)
+{
+    const struct ss_udp_socket_options how = {
+        .ipv6_only = options->ipv6_only,
+        .reuse_port = options->reuse_port,
+        .wants_local = ss_ip_is_any(&options->address.ip),
+        .dont_fragment = engine->options.mtu != 0,
+        .sndbuf = options->incoming_sndbuf,
+        .rcvbuf = options->incoming_rcvbuf,
+    };
+    struct ss_udp_port *port = calloc(1, sizeof *port);
+    enum ss_status status = SS_ERR_MEMORY;
+
+    if (out != NULL)
+        *out = NULL;
+    if (port == NULL)
+        return SS_ERR_MEMORY;
+    port->fd = -1;
+    port->options = *options;
+    port->family = options->address.ip.family;
+    port->counters = aligned_alloc(_Alignof(struct ss_counters), sizeof *port->counters);
+    if (port->counters == NULL)
+        goto failed;
+    memset(port->counters, 0, sizeof *port->counters);
+    if (engine->udp == NULL) {
+        status = relay_new(engine);
+        if (status != SS_OK)
+            goto failed;
+    }
+    port->relay = engine->udp;
+    status = prepare_codec(port);
+    if (status == SS_OK)
+        status = prepare_ends(port);
+    if (status == SS_OK)
+        status = ss_udp_open(&port->fd, &options->address, &how, error_text);
+    if (status != SS_OK)
+        goto failed;
+    ss_socket_local(port->fd, &port->bound);
+    status = SS_ERR_MEMORY;
+    if (uv_poll_init(&engine->workers[0].loop, &port->poll, port->fd) != 0)
+        goto failed;
+    port->poll.data = port;
+    uv_poll_start(&port->poll, UV_READABLE, ss_udp_port_readable);
+    port->next = port->relay->ports;
+    port->relay->ports = port;
+    if (out != NULL)
+        *out = port;
+    return SS_OK;
+
+failed:
+    ss_socket_close(port->fd);
+    if (port->codec != NULL)
+        ss_packet_codec_retire(port->codec);
+    free(port->codec);
+    free(port->counters);
+    free(port);
+    return status;
+}
+
+struct ss_addr ss_udp_port_address(const struct ss_udp_port *port)
+{
+    return port->bound;
+}
+
+struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct ss_addr *listener)
+{
+    struct ss_udp_port *port = relay == NULL ? NULL : relay->ports;
+
+    while (port != NULL &&
+           !(port->options.ingress == SS_INGRESS_SOCKS5 && port->bound.port == listener->port &&
+             ss_ip_equal(&port->bound.ip, &listener->ip)))
+        port = port->next;
+    return port;
+}
+
+void ss_udp_relay_close(struct ss_udp_relay *relay)
+{
+    if (relay == NULL)
+        return;
+    ss_associations_close_all(&relay->associations);
+    for (struct ss_udp_port *port = relay->ports; port != NULL; port = port->next) {
+        uv_close((uv_handle_t *)&port->poll, NULL);
+        ss_socket_close(port->fd);
+    }
+}
+
+void ss_udp_relay_free(struct ss_udp_relay *relay)
+{
+    if (relay == NULL)
+        return;
+    while (relay->ports != NULL) {
+        struct ss_udp_port *port = relay->ports;
+
+        relay->ports = port->next;
+        if (port->codec != NULL)
+            ss_packet_codec_retire(port->codec);
+        free(port->codec);
+        free(port->counters);
+        free(port);
+    }
+    ss_packet_sessions_free(relay->sessions);
+    ss_associations_clear(&relay->associations);
+    ss_controls_clear(&relay->controls);
+    ss_udp_inbox_free(relay->inbox);
+    ss_udp_outbox_free(relay->outbox);
+    free(relay->scratch);
+    free(relay);
+}
