@@ -164,6 +164,17 @@ struct ss_addr ss_listener_address(const struct ss_listener *listener)
     return listener->bound;
 }
 
+/* Whether sessions have room for the codecs of all profiles. */
+static bool codecs_fit(const struct ss_engine *engine, const struct ss_listener_options *options)
+{
+    size_t room = engine->options.codec_size;
+
+    for (size_t i = 0; i < options->upstream_count; i++)
+        if (ss_codec_size(options->upstreams[i].profile) > room)
+            return false;
+    return options->profile == NULL || ss_codec_size(options->profile) <= room;
+}
+
 enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listener_options *options,
                                 struct ss_listener **out, const char **error_text)
 {
