@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "net/option_internal.h"
 #include "net/sockopt.h"
 
 /* Keep-alive: first probe after 40 s, then every 20 s, five times. */
@@ -113,8 +114,7 @@ void ss_addr_from_sockaddr(struct ss_addr *addr, const struct sockaddr *from)
     }
 }
 
-/* An option that the kernel refuses is no reason to fail: one line a process, and on without it. */
-static void warn_once(atomic_flag *warned, const char *what, enum ss_status status)
+void ss_option_refused(atomic_flag *warned, const char *what, enum ss_status status)
 {
     if (!atomic_flag_test_and_set(warned))
         ss_log_warn("%s is not available here (%s); going on without it", what,
@@ -144,12 +144,12 @@ static int new_stream_socket(int family, bool mptcp)
             errno = EPROTONOSUPPORT;
         if (fd >= 0 || errno == EMFILE || errno == ENFILE)
             return fd;
-        warn_once(&warned_mptcp, "multipath TCP", ss_status_from_errno(errno));
+        ss_option_refused(&warned_mptcp, "multipath TCP", ss_status_from_errno(errno));
     }
     return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-static void set_buffers(int fd, int sndbuf, int rcvbuf)
+void ss_option_buffers(int fd, int sndbuf, int rcvbuf)
 {
     int failed = 0;
 
@@ -158,8 +158,8 @@ static void set_buffers(int fd, int sndbuf, int rcvbuf)
     if (rcvbuf > 0)
         failed |= setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof rcvbuf);
     if (failed)
-        warn_once(&warned_buffers, "a socket buffer of the size asked for",
-                  ss_status_from_errno(errno));
+        ss_option_refused(&warned_buffers, "a socket buffer of the size asked for",
+                          ss_status_from_errno(errno));
 }
 
 static void set_stream_defaults(int fd)
@@ -169,10 +169,10 @@ static void set_stream_defaults(int fd)
     enum ss_status status;
 
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
-        warn_once(&warned_no_delay, "TCP no-delay", ss_status_from_errno(errno));
+        ss_option_refused(&warned_no_delay, "TCP no-delay", ss_status_from_errno(errno));
     status = ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT);
     if (status != SS_OK)
-        warn_once(&warned_keep_alive, "TCP keep-alive", status);
+        ss_option_refused(&warned_keep_alive, "TCP keep-alive", status);
 }
 
 enum ss_status ss_socket_listen(int *out, const struct ss_addr *addr,
@@ -196,16 +196,16 @@ enum ss_status ss_socket_listen(int *out, const struct ss_addr *addr,
     if (options->reuse_port) {
         status = ss_sockopt_reuse_port(fd);
         if (status != SS_OK)
-            warn_once(&warned_reuse_port, "sharing a port", status);
+            ss_option_refused(&warned_reuse_port, "sharing a port", status);
     }
     set_stream_defaults(fd);
-    set_buffers(fd, options->sndbuf, options->rcvbuf);
+    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
     if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
         goto failed;
     if (options->fast_open) {
         status = ss_sockopt_fast_open_listen(fd, FAST_OPEN_QUEUE);
         if (status != SS_OK)
-            warn_once(&warned_fast_open, "TCP fast open", status);
+            ss_option_refused(&warned_fast_open, "TCP fast open", status);
     }
     if (listen(fd, options->backlog) != 0)
         goto failed;
@@ -270,13 +270,13 @@ enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
         return ss_status_from_errno(errno);
 
     set_stream_defaults(fd);
-    set_buffers(fd, options->sndbuf, options->rcvbuf);
+    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
     if (options->interface != NULL) {
         status = ss_sockopt_interface(fd, options->interface);
         if (status != SS_OK) {
             if (options->interface_required)
                 goto failed;
-            warn_once(&warned_interface, "binding to the interface", status);
+            ss_option_refused(&warned_interface, "binding to the interface", status);
         }
     }
     if (options->source != NULL && options->source->family == family) {
@@ -288,7 +288,7 @@ enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
         status = ss_sockopt_fast_open_connect(fd);
         if (status != SS_OK) {
             atomic_store_explicit(&fast_open_refused, true, memory_order_relaxed);
-            warn_once(&warned_fast_open, "TCP fast open", status);
+            ss_option_refused(&warned_fast_open, "TCP fast open", status);
         }
     }
     *out = fd;

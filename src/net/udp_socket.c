@@ -9,21 +9,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "net/option_internal.h"
 #include "net/socket.h"
 #include "net/sockopt.h"
 
 static atomic_flag warned_reuse_port = ATOMIC_FLAG_INIT;
 static atomic_flag warned_interface = ATOMIC_FLAG_INIT;
-static atomic_flag warned_buffers = ATOMIC_FLAG_INIT;
 static atomic_flag warned_local = ATOMIC_FLAG_INIT;
 static atomic_flag warned_fragments = ATOMIC_FLAG_INIT;
-
-static void warn_once(atomic_flag *warned, const char *what, enum ss_status status)
-{
-    if (!atomic_flag_test_and_set(warned))
-        ss_log_warn("%s is not available here for UDP (%s); going on without it", what,
-                    ss_status_text(status));
-}
 
 static enum ss_status set_int(int fd, int level, int option, int value)
 {
@@ -71,18 +64,6 @@ static enum ss_status set_fragments(int fd, int family, bool ipv6_only, bool for
 #endif
 }
 
-static void set_buffers(int fd, int sndbuf, int rcvbuf)
-{
-    enum ss_status status = SS_OK;
-
-    if (sndbuf > 0)
-        status = set_int(fd, SOL_SOCKET, SO_SNDBUF, sndbuf);
-    if (rcvbuf > 0 && status == SS_OK)
-        status = set_int(fd, SOL_SOCKET, SO_RCVBUF, rcvbuf);
-    if (status != SS_OK)
-        warn_once(&warned_buffers, "a socket buffer of the size asked for", status);
-}
-
 /* SO_REUSEADDR is not set: with it a second instance would bind the port as well, and take the
  * datagrams of the first. */
 enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
@@ -108,7 +89,7 @@ enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
     if (options->reuse_port) {
         status = ss_sockopt_reuse_port(fd);
         if (status != SS_OK)
-            warn_once(&warned_reuse_port, "sharing a port", status);
+            ss_option_refused(&warned_reuse_port, "sharing a port", status);
     }
     if (options->interface != NULL) {
         status = ss_sockopt_interface(fd, options->interface);
@@ -118,17 +99,17 @@ enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
             goto failed;
         }
         if (status != SS_OK)
-            warn_once(&warned_interface, "binding to the interface", status);
+            ss_option_refused(&warned_interface, "binding to the interface", status);
     }
     if (options->wants_local) {
         status = want_local(fd, family);
         if (status != SS_OK)
-            warn_once(&warned_local, "the local address of received datagrams", status);
+            ss_option_refused(&warned_local, "the local address of received datagrams", status);
     }
     status = set_fragments(fd, family, options->ipv6_only, options->dont_fragment);
     if (status != SS_OK)
-        warn_once(&warned_fragments, "control of fragmentation", status);
-    set_buffers(fd, options->sndbuf, options->rcvbuf);
+        ss_option_refused(&warned_fragments, "control of fragmentation", status);
+    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
     if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
         goto system_failed;
     *out = fd;
