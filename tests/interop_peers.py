@@ -98,7 +98,7 @@ class Run:
         except AssertionError as error:
             return self.fail(what, "start: %s" % error, "")
         failed = []
-        for check in peers_chain.CHECKS:
+        for check in peers_chain.checks(chain):
             try:
                 check(chain, self.ends, self.full)
             except Exception:

@@ -20,6 +20,8 @@ STREAM = ("aes-128-cfb", "aes-192-cfb", "aes-256-cfb", "aes-128-ctr", "aes-192-c
 METHODS = AEAD + EDITION_2022 + STREAM
 # The methods that have identity headers.
 IDENTITY = EDITION_2022[:2]
+# Those that Mbed TLS may have been built without: then our build lacks them too.
+OPTIONAL = ("camellia-128-cfb", "camellia-192-cfb", "camellia-256-cfb", "bf-cfb", "rc4-md5")
 
 START_S = 15
 
@@ -59,8 +61,6 @@ class Peer:
     name = ""
     # What an absent one is installed with.
     package = ""
-    # One that answers after its client's FIN. Others close both directions when one ends.
-    half_close = True
     # The largest UDP payload that it takes; the classic suite has a fixed buffer.
     udp_max = 16384
     users = False
@@ -84,6 +84,10 @@ class Peer:
 
     def offers(self, role, method):
         raise NotImplementedError
+
+    def lacks(self, what):
+        """Checks that it fails between two of its own as well, in the role of `what`."""
+        return ()
 
     def version(self):
         raise NotImplementedError
@@ -187,13 +191,15 @@ class Libev(Peer):
     name = "shadowsocks-libev"
     package = "Debian: shadowsocks-libev"
     programs = ("ss-local", "ss-server")
-    half_close = False
     udp_max = 1372
 
     def __init__(self, directories=()):
         super().__init__(directories)
         if not directories:
             self.directories = ["/usr/bin"]  # not a build of ours that is in PATH
+
+    def lacks(self, what):
+        return ("tcp_half_close",)  # when one direction ends, it closes both
 
     def offers(self, role, method):
         # Mbed TLS, with which Debian builds it, is asked for the rest at the start.
@@ -244,7 +250,6 @@ class SingBox(Peer):
     name = "sing-box"
     package = "go install: github.com/sagernet/sing-box"
     programs = ("sing-box",)
-    half_close = False  # nor does it between two of its own
     users = relays = True
     udp_at_socks_port = False  # a port for each association
     _client_streams = ("aes-128-cfb", "aes-192-cfb", "aes-256-cfb", "aes-128-ctr", "aes-192-ctr",
@@ -254,6 +259,11 @@ class SingBox(Peer):
         if method in AEAD or method in EDITION_2022[:3] or method == "none":
             return True
         return role == "client" and method in self._client_streams
+
+    def lacks(self, what):
+        # With "none" its header waits for the first bytes of the application.
+        late = isinstance(what, Client) and what.method == "none"
+        return ("tcp_half_close", "tcp_server_first") if late else ("tcp_half_close",)
 
     def version(self):
         # What `sing-box version` shows is only set by its own build script.
