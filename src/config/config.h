@@ -34,18 +34,27 @@ enum ss_source { SS_SOURCE_DEFAULT, SS_SOURCE_ENVIRONMENT, SS_SOURCE_FILE, SS_SO
 /* What a run is asked for, apart from serving. */
 enum ss_task { SS_TASK_SERVE, SS_TASK_CHECK_CONFIG, SS_TASK_PRINT_URL };
 
+/* A user of identity headers (SIP023), whom ss-server tells apart by the key. */
+struct ss_config_identity {
+    char *name;
+    char *password;           /* base64 of the key; with `next`, of the next key */
+    struct ss_endpoint *next; /* where its traffic is passed on to; NULL: it is opened here */
+};
+
 /* Servers of one key: addresses that ss-server listens on, or upstream servers of a client. */
 struct ss_config_server {
     struct ss_endpoint *addresses; /* each with its port; at least one */
     size_t address_count;
     char *method;
-    char *password; /* NULL only where there is a key */
+    char *password; /* NULL only where there is a key, or no need of one */
     char *key;      /* URL-safe base64; beats the password; NULL: none */
     char *plugin;   /* never empty; NULL: none */
     char *plugin_opts;
-    char *name;        /* a label; NULL: none */
-    enum ss_mode mode; /* of a client: what the server may be used for */
-    bool mode_given;   /* its own, not the program's */
+    char *name;                            /* a label; NULL: none */
+    enum ss_mode mode;                     /* of a client: what the server may be used for */
+    bool mode_given;                       /* its own, not the program's */
+    struct ss_config_identity *identities; /* `users`; ss-server */
+    size_t identity_count;
 };
 
 /* RFC 1929 users of a SOCKS5 listener. */
@@ -125,6 +134,7 @@ struct ss_config {
     uint32_t tcp_idle_timeout_s;
     uint32_t half_open_timeout_s;
     uint32_t salt_memory;
+    uint32_t salt_pool; /* the same for the 2022 methods, exact */
     char *socks5_auth_path;
     char *config_path; /* as given or found; NULL: none was read */
 

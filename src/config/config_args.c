@@ -81,6 +81,9 @@ static enum ss_args_result take(struct args *args, size_t row, char *value)
         return SS_ARGS_HELP;
     case SS_KIND_LIST_SETTINGS:
         return SS_ARGS_LIST;
+    case SS_KIND_GEN_KEY:
+        raw->gen_key_method = value;
+        return SS_ARGS_GEN_KEY;
     case SS_KIND_ONE_TIME:
         ss_log_error("One time auth has been deprecated. Try AEAD ciphers instead.");
         return SS_ARGS_FATAL;

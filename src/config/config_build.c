@@ -83,8 +83,14 @@ static enum ss_status no_password(const char *host, uint16_t port)
     return SS_ERR_ARGUMENT;
 }
 
+static bool lacks_key(const struct ss_config_server *server, const struct ss_config *config)
+{
+    return server->password == NULL && server->key == NULL &&
+           ss_method_needs_key(server->method != NULL ? server->method : config->method);
+}
+
 /* The one server of the classic shape. */
-static enum ss_status add_standard(struct ss_config *config, const struct ss_raw *raw)
+static enum ss_status add_standard(struct ss_config *config, struct ss_raw *raw)
 {
     struct ss_config_server *server = add_server(config);
     enum ss_status status;
@@ -98,8 +104,12 @@ static enum ss_status add_standard(struct ss_config *config, const struct ss_raw
         status = copy_into(&server->key, config->key);
     if (status != SS_OK)
         return status;
-    if (server->password == NULL && server->key == NULL)
+    if (lacks_key(server, config))
         return no_password(server->addresses[0].host, server->addresses[0].port);
+    server->identities = raw->identities;
+    server->identity_count = raw->identity_count;
+    raw->identities = NULL;
+    raw->identity_count = 0;
     return inherit(server, config);
 }
 
@@ -119,7 +129,7 @@ static enum ss_status add_listed(struct ss_config *config, const struct ss_raw *
             status = put_addresses(server, raw, server->addresses[0].port, false);
         else if (server->password == NULL && server->key == NULL)
             status = copy_into(&server->password, getenv("SS_SERVER_PASSWORD"));
-        if (status == SS_OK && server->password == NULL && server->key == NULL)
+        if (status == SS_OK && lacks_key(server, config))
             status = no_password(server->addresses[0].host, server->addresses[0].port);
         if (status == SS_OK)
             status = inherit(server, config);
@@ -138,12 +148,19 @@ enum ss_status ss_config_build_servers(struct ss_config *config, struct ss_raw *
 
     /* In an extended file the standard server is there only when all of it is. */
     if (config->server_port != 0 && (is_server || raw->server_count != 0) &&
-        (config->password != NULL || config->key != NULL || !(listed || ports)))
+        (config->password != NULL || config->key != NULL || !ss_method_needs_key(config->method) ||
+         !(listed || ports)))
         status = add_standard(config, raw);
     if (status == SS_OK && ports)
         status = add_listed(config, raw, raw->port_servers, raw->port_server_count, true);
     if (status == SS_OK && listed)
         status = add_listed(config, raw, raw->file_servers, raw->file_server_count, false);
+    if (status == SS_OK && raw->identity_count != 0) {
+        ss_log_error(
+            "invalid config file: 'users' belong to 'server_port' and 'password' beside them, "
+            "or into an entry of 'servers'");
+        status = SS_ERR_ARGUMENT;
+    }
     if (status == SS_OK && config->server_count == 0) {
         ss_log_error("no server is configured");
         status = SS_ERR_ARGUMENT;

@@ -259,6 +259,7 @@ static bool has_required(const struct ss_raw *raw, int *exit_code)
     bool client = program != SS_PROGRAM_SERVER;
     bool servers_listed = raw->file_server_count != 0 || raw->port_server_count != 0;
     bool needs_local = client && raw->task != SS_TASK_PRINT_URL && raw->file_local_count == 0;
+    const char *method = raw->text[ss_setting_at(offsetof(struct ss_config, method))];
     const char *tunnel = raw->text[ss_setting_at(offsetof(struct ss_config, tunnel_address))];
 
     if (client && raw->server_count == 0 && raw->file_server_count == 0)
@@ -270,7 +271,8 @@ static bool has_required(const struct ss_raw *raw, int *exit_code)
     if (needs_local && program == SS_PROGRAM_TUNNEL && tunnel == NULL)
         return complain(program, "tunnel_address is NULL", exit_code);
     if (!is_given(raw, offsetof(struct ss_config, password)) &&
-        !is_given(raw, offsetof(struct ss_config, key)) && !servers_listed)
+        !is_given(raw, offsetof(struct ss_config, key)) && !servers_listed &&
+        ss_method_needs_key(method))
         return complain(program, "both password and key are NULL", exit_code);
     return true;
 }

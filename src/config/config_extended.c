@@ -8,112 +8,7 @@
 #include <jansson.h>
 
 #include "base/log.h"
-
-/* "servers[2]: ", for messages. */
-struct where {
-    char text[32];
-};
-
-static struct where where_is(const char *list, size_t index)
-{
-    struct where where;
-
-    snprintf(where.text, sizeof where.text, "%s[%zu]: ", list, index);
-    return where;
-}
-
-static enum ss_status missing(const char *where, const char *key)
-{
-    ss_log_error("invalid config file: %s'%s' is missing", where, key);
-    return SS_ERR_ARGUMENT;
-}
-
-/* The first of two spellings that is there; NULL when none is, or it is null. */
-static const json_t *member(const json_t *object, const char *key, const char *alias)
-{
-    const json_t *value = json_object_get(object, key);
-
-    if (value == NULL && alias != NULL)
-        value = json_object_get(object, alias);
-    return json_is_null(value) ? NULL : value;
-}
-
-/* A copy of a text into *out, which stays as it is when there is none. */
-static enum ss_status take_text(char **out, const char *where, const json_t *object,
-                                const char *key, const char *alias)
-{
-    const json_t *value = member(object, key, alias);
-
-    if (value == NULL)
-        return SS_OK;
-    if (!json_is_string(value))
-        return ss_key_error(where, key, "a string");
-    ss_secret_free(*out);
-    *out = ss_text_copy(json_string_value(value));
-    return *out != NULL ? SS_OK : SS_ERR_MEMORY;
-}
-
-static enum ss_status take_port(uint16_t *port, const char *where, const json_t *object,
-                                const char *key, const char *alias)
-{
-    const json_t *value = member(object, key, alias);
-    uint32_t number = 0;
-
-    if (value == NULL)
-        return SS_OK;
-    if (json_is_integer(value) && json_integer_value(value) >= 1 &&
-        json_integer_value(value) <= UINT16_MAX)
-        number = (uint32_t)json_integer_value(value);
-    else if (!json_is_string(value) ||
-             !ss_number_parse(&number, json_string_value(value), 1, UINT16_MAX))
-        return ss_key_error(where, key, "a port from 1 to 65535");
-    *port = (uint16_t)number;
-    return SS_OK;
-}
-
-static enum ss_status take_flag(bool *flag, const char *where, const json_t *object,
-                                const char *key)
-{
-    const json_t *value = member(object, key, NULL);
-
-    if (value == NULL)
-        return SS_OK;
-    if (!json_is_boolean(value))
-        return ss_key_error(where, key, "a boolean");
-    *flag = json_is_true(value);
-    return SS_OK;
-}
-
-/* *given tells whether there was one; text that is no mode is an error here. */
-static enum ss_status take_mode(enum ss_mode *mode, bool *given, const char *where,
-                                const json_t *object)
-{
-    const json_t *value = member(object, "mode", NULL);
-
-    *given = value != NULL;
-    if (value == NULL)
-        return SS_OK;
-    if (!json_is_string(value) || !ss_mode_parse(mode, json_string_value(value)))
-        return ss_key_error(where, "mode", "tcp_only, tcp_and_udp or udp_only");
-    return SS_OK;
-}
-
-static enum ss_status check_keys(const char *where, const json_t *object, const char *const *known)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
-    {
-        size_t i = 0;
-
-        while (known[i] != NULL && strcmp(known[i], key) != 0)
-            i++;
-        if (known[i] == NULL)
-            ss_key_unknown(where, key, known);
-    }
-    return SS_OK;
-}
+#include "config/members.h"
 
 static enum ss_status take_address(struct ss_config_server *server, const char *where,
                                    const json_t *value)
@@ -132,11 +27,11 @@ static enum ss_status take_address(struct ss_config_server *server, const char *
 static enum ss_status take_addresses(struct ss_config_server *server, const char *where,
                                      const json_t *object, uint16_t port)
 {
-    const json_t *value = member(object, "server", "address");
+    const json_t *value = ss_member(object, "server", "address");
     enum ss_status status = SS_OK;
 
     if (value == NULL)
-        return missing(where, "server");
+        return ss_member_missing(where, "server");
     if (!json_is_array(value))
         status = take_address(server, where, value);
     for (size_t i = 0; status == SS_OK && i < json_array_size(value); i++)
@@ -144,39 +39,14 @@ static enum ss_status take_addresses(struct ss_config_server *server, const char
     if (status != SS_OK)
         return status;
     if (server->address_count == 0)
-        return missing(where, "server");
+        return ss_member_missing(where, "server");
 
     for (size_t i = 0; i < server->address_count; i++) {
         if (server->addresses[i].port == 0)
             server->addresses[i].port = port;
         if (server->addresses[i].port == 0)
-            return missing(where, "server_port");
+            return ss_member_missing(where, "server_port");
     }
-    return SS_OK;
-}
-
-/* "${NAME}" as a password is what the environment has under NAME. */
-static enum ss_status expand_password(char **password, const char *where)
-{
-    size_t len = *password != NULL ? strlen(*password) : 0;
-    const char *value;
-    char *copy;
-
-    if (len < 4 || strncmp(*password, "${", 2) != 0 || (*password)[len - 1] != '}')
-        return SS_OK;
-    (*password)[len - 1] = '\0';
-    value = getenv(*password + 2);
-    if (value == NULL) {
-        ss_log_warn("%sthe environment has no %s; the password is taken as it stands", where,
-                    *password + 2);
-        (*password)[len - 1] = '}';
-        return SS_OK;
-    }
-    copy = ss_text_copy(value);
-    if (copy == NULL)
-        return SS_ERR_MEMORY;
-    ss_secret_free(*password);
-    *password = copy;
     return SS_OK;
 }
 
@@ -210,27 +80,26 @@ static const char *const server_keys[] = {"server",
 
 /* Members of a server that change what it does and are not honoured for one server alone. */
 static const char *const server_refused[] = {
-    "users",          "acl", "outbound_fwmark", "outbound_bind_addr", "outbound_bind_interface",
-    "outbound_proxy", NULL};
+    "acl", "outbound_fwmark", "outbound_bind_addr", "outbound_bind_interface", "outbound_proxy",
+    NULL};
 
 static enum ss_status read_server(struct ss_raw *raw, size_t index, const json_t *object)
 {
-    struct where where = where_is("servers", index);
+    struct ss_where where = ss_where_is("", "servers", index);
     struct ss_config_server *servers, *server;
-    enum ss_status status = SS_OK;
+    enum ss_status status;
     bool disabled = false, mode_given;
     uint16_t port = 0;
 
     if (!json_is_object(object))
         return ss_key_error("", "servers", "a list of objects");
-    status = check_keys(where.text, object, server_keys);
-    if (status == SS_OK)
-        status = take_flag(&disabled, where.text, object, "disabled");
+    (void)ss_member_check_keys(where.text, object, server_keys);
+    status = ss_member_flag(&disabled, where.text, object, "disabled");
     if (status != SS_OK || disabled)
         return status;
 
     for (size_t i = 0; server_refused[i] != NULL; i++) {
-        const json_t *value = member(object, server_refused[i], NULL);
+        const json_t *value = ss_member(object, server_refused[i], NULL);
 
         if (value != NULL && !(json_is_array(value) && json_array_size(value) == 0)) {
             ss_log_error("%s'%s' is not supported", where.text, server_refused[i]);
@@ -243,30 +112,34 @@ static enum ss_status read_server(struct ss_raw *raw, size_t index, const json_t
         return SS_ERR_MEMORY;
     raw->file_servers = servers;
     server = &servers[raw->file_server_count - 1];
-    status = take_port(&port, where.text, object, "server_port", "port");
+    status = ss_member_port(&port, where.text, object, "server_port", "port");
     if (status == SS_OK)
         status = take_addresses(server, where.text, object, port);
     if (status == SS_OK)
-        status = take_text(&server->method, where.text, object, "method", NULL);
+        status = ss_member_text(&server->method, where.text, object, "method", NULL);
     if (status == SS_OK)
-        status = take_text(&server->password, where.text, object, "password", NULL);
+        status = ss_member_text(&server->password, where.text, object, "password", NULL);
     if (status == SS_OK)
-        status = expand_password(&server->password, where.text);
+        status = ss_member_expand_password(&server->password, where.text);
     if (status == SS_OK)
-        status = take_text(&server->key, where.text, object, "key", NULL);
+        status = ss_member_text(&server->key, where.text, object, "key", NULL);
     if (status == SS_OK)
-        status = take_text(&server->plugin, where.text, object, "plugin", NULL);
+        status = ss_member_text(&server->plugin, where.text, object, "plugin", NULL);
     if (status == SS_OK)
-        status = take_text(&server->plugin_opts, where.text, object, "plugin_opts", NULL);
+        status = ss_member_text(&server->plugin_opts, where.text, object, "plugin_opts", NULL);
     if (status == SS_OK)
-        status = take_text(&server->name, where.text, object, "remarks", "name");
+        status = ss_member_text(&server->name, where.text, object, "remarks", "name");
     if (status == SS_OK)
-        status = take_mode(&server->mode, &mode_given, where.text, object);
+        status = ss_member_mode(&server->mode, &mode_given, where.text, object);
+    if (status == SS_OK)
+        status =
+            ss_config_identities_read(&server->identities, &server->identity_count, raw->program,
+                                      where.text, ss_member(object, "users", NULL));
     if (status != SS_OK)
         return status;
 
     if (server->method == NULL)
-        return missing(where.text, "method");
+        return ss_member_missing(where.text, "method");
     server->mode_given = mode_given;
     return SS_OK;
 }
@@ -318,16 +191,17 @@ static const char *protocol_of(enum ss_program program)
 static enum ss_status take_forward(struct ss_config_local *local, const char *where,
                                    const json_t *object)
 {
-    const json_t *host = member(object, "forward_address", NULL);
-    enum ss_status status = take_port(&local->target.port, where, object, "forward_port", NULL);
+    const json_t *host = ss_member(object, "forward_address", NULL);
+    enum ss_status status =
+        ss_member_port(&local->target.port, where, object, "forward_port", NULL);
     uint16_t port = local->target.port;
 
     if (status != SS_OK)
         return status;
     if (host == NULL)
-        return missing(where, "forward_address");
+        return ss_member_missing(where, "forward_address");
     if (port == 0)
-        return missing(where, "forward_port");
+        return ss_member_missing(where, "forward_port");
     if (!json_is_string(host))
         return ss_key_error(where, "forward_address", "a string");
     status = ss_host_parse(&local->target, "forward_address", json_string_value(host));
@@ -340,10 +214,10 @@ static enum ss_status take_udp_address(struct ss_config_local *local, const char
                                        const json_t *object, enum ss_program program)
 {
     enum ss_status status =
-        take_text(&local->udp_address, where, object, "local_udp_address", NULL);
+        ss_member_text(&local->udp_address, where, object, "local_udp_address", NULL);
 
     if (status == SS_OK)
-        status = take_port(&local->udp_port, where, object, "local_udp_port", NULL);
+        status = ss_member_port(&local->udp_port, where, object, "local_udp_port", NULL);
     if (status != SS_OK || program == SS_PROGRAM_TUNNEL)
         return status;
     if ((local->udp_port != 0 && local->udp_port != local->port) ||
@@ -359,7 +233,7 @@ static enum ss_status take_udp_address(struct ss_config_local *local, const char
 
 static enum ss_status read_local(struct ss_raw *raw, size_t index, const json_t *object)
 {
-    struct where where = where_is("locals", index);
+    struct ss_where where = ss_where_is("", "locals", index);
     struct ss_config_local *locals, *local;
     const json_t *protocol, *auth;
     enum ss_status status;
@@ -367,10 +241,10 @@ static enum ss_status read_local(struct ss_raw *raw, size_t index, const json_t 
 
     if (!json_is_object(object))
         return ss_key_error("", "locals", "a list of objects");
-    status = take_flag(&disabled, where.text, object, "disabled");
+    status = ss_member_flag(&disabled, where.text, object, "disabled");
     if (status != SS_OK || disabled)
         return status;
-    protocol = member(object, "protocol", NULL);
+    protocol = ss_member(object, "protocol", NULL);
     if (protocol != NULL && !json_is_string(protocol))
         return ss_key_error(where.text, "protocol", "a string");
     if (strcmp(protocol != NULL ? json_string_value(protocol) : "socks",
@@ -380,33 +254,32 @@ static enum ss_status read_local(struct ss_raw *raw, size_t index, const json_t 
                      protocol != NULL ? json_string_value(protocol) : "socks");
         return SS_OK;
     }
-    status = check_keys(where.text, object, local_keys);
-    if (status == SS_OK && member(object, "acl", NULL) != NULL) {
+    (void)ss_member_check_keys(where.text, object, local_keys);
+    if (ss_member(object, "acl", NULL) != NULL) {
         ss_log_error("%s'acl' is not supported", where.text);
-        status = SS_ERR_UNSUPPORTED;
+        return SS_ERR_UNSUPPORTED;
     }
-    if (status != SS_OK)
-        return status;
 
     locals = ss_array_grow(raw->file_locals, &raw->file_local_count, sizeof *locals);
     if (locals == NULL)
         return SS_ERR_MEMORY;
     raw->file_locals = locals;
     local = &locals[raw->file_local_count - 1];
-    status = take_text(&local->address, where.text, object, "local_address", NULL);
+    status = ss_member_text(&local->address, where.text, object, "local_address", NULL);
     if (status == SS_OK)
-        status = take_port(&local->port, where.text, object, "local_port", NULL);
+        status = ss_member_port(&local->port, where.text, object, "local_port", NULL);
     if (status == SS_OK)
-        status = take_mode(&local->mode, &mode_given, where.text, object);
+        status = ss_member_mode(&local->mode, &mode_given, where.text, object);
     if (status == SS_OK && local->port == 0)
-        status = missing(where.text, "local_port");
+        status = ss_member_missing(where.text, "local_port");
     if (status == SS_OK)
         status = take_udp_address(local, where.text, object, raw->program);
     if (status == SS_OK && raw->program == SS_PROGRAM_TUNNEL)
         status = take_forward(local, where.text, object);
     if (status == SS_OK && raw->program == SS_PROGRAM_LOCAL) {
-        status = take_text(&local->auth_path, where.text, object, "socks5_auth_config_path", NULL);
-        auth = member(object, "socks5_auth", NULL);
+        status =
+            ss_member_text(&local->auth_path, where.text, object, "socks5_auth_config_path", NULL);
+        auth = ss_member(object, "socks5_auth", NULL);
         if (status == SS_OK && auth != NULL)
             status = ss_config_users_read(&local->users, &local->user_count, auth);
     }
@@ -449,7 +322,7 @@ enum ss_status ss_config_users_read(struct ss_config_user **users, size_t *count
         const json_t *entry = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(entry, "user_name"));
         const char *password = json_string_value(json_object_get(entry, "password"));
-        struct where where = where_is("users", i);
+        struct ss_where where = ss_where_is("", "users", i);
         struct ss_config_user *grown, *user;
 
         if (!is_login_text(name))

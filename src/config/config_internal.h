@@ -21,6 +21,7 @@ enum ss_setting_kind {
     SS_KIND_SERVER_LIST,
     SS_KIND_LOCAL_LIST,
     SS_KIND_SOCKS5_AUTH,
+    SS_KIND_IDENTITIES, /* `users` */
     SS_KIND_DNS,
     SS_KIND_LABEL,    /* known, without meaning for a program */
     SS_KIND_NOT_YET,  /* known, has a meaning, and is not honoured: one warning */
@@ -32,7 +33,8 @@ enum ss_setting_kind {
     SS_KIND_HELP,
     SS_KIND_LIST_SETTINGS,
     SS_KIND_CHECK_CONFIG,
-    SS_KIND_PRINT_URL
+    SS_KIND_PRINT_URL,
+    SS_KIND_GEN_KEY
 };
 
 /* How a key's JSON value is taken in a classic-shaped file. */
@@ -107,6 +109,10 @@ struct ss_raw {
     size_t file_local_count;
     struct ss_config_user *users; /* socks5_auth */
     size_t user_count;
+    struct ss_config_identity *identities; /* users */
+    size_t identity_count;
+
+    const char *gen_key_method; /* of --gen-key; borrowed from argv */
 };
 
 void ss_raw_clear(struct ss_raw *raw);
@@ -115,7 +121,14 @@ void ss_raw_clear(struct ss_raw *raw);
 SS_CHECKED enum ss_status ss_raw_set(struct ss_raw *raw, size_t row, const char *text,
                                      enum ss_source source);
 
-enum ss_args_result { SS_ARGS_OK, SS_ARGS_HELP, SS_ARGS_LIST, SS_ARGS_USAGE, SS_ARGS_FATAL };
+enum ss_args_result {
+    SS_ARGS_OK,
+    SS_ARGS_HELP,
+    SS_ARGS_LIST,
+    SS_ARGS_GEN_KEY,
+    SS_ARGS_USAGE,
+    SS_ARGS_FATAL
+};
 
 /* The command line. Secrets are blanked out in argv. Errors are logged. */
 enum ss_args_result ss_args_read(struct ss_raw *raw, int argc, char **argv);
@@ -150,6 +163,18 @@ SS_CHECKED enum ss_status ss_config_locals_read(struct ss_raw *raw, const struct
 SS_CHECKED enum ss_status ss_config_users_read(struct ss_config_user **users, size_t *count,
                                                const struct json_t *value);
 
+/* [{"name", "password", "server"?, "server_port"?}]; NULL is no list. Of programs other than
+ * ss-server it is left out with a warning. */
+SS_CHECKED enum ss_status ss_config_identities_read(struct ss_config_identity **list, size_t *count,
+                                                    enum ss_program program, const char *where,
+                                                    const struct json_t *value);
+
+/* A fresh key, or password, for the method, on a line. False after an error line. */
+bool ss_key_print(const char *method, FILE *out);
+
+/* Whether a server of this method must have a password or a key. */
+bool ss_method_needs_key(const char *method);
+
 /* Reports a bad JSON value: `invalid config file: option 'KEY' must be …`; SS_ERR_ARGUMENT. */
 enum ss_status ss_key_error(const char *where, const char *key, const char *must_be);
 
@@ -175,6 +200,7 @@ bool ss_number_parse(uint32_t *value, const char *text, uint32_t min, uint32_t m
 void ss_secret_free(char *text);
 void ss_config_server_clear(struct ss_config_server *server);
 void ss_config_local_clear(struct ss_config_local *local);
+void ss_config_identities_free(struct ss_config_identity *list, size_t count);
 
 /* A copy that the program ends without: NULL only when memory is out. */
 char *ss_text_copy(const char *text);

@@ -249,6 +249,11 @@ static enum ss_status read_member(struct ss_raw *raw, const char *key, const jso
         if (json_is_null(value) || raw->users != NULL)
             return SS_OK;
         return ss_config_users_read(&raw->users, &raw->user_count, value);
+    case SS_KIND_IDENTITIES:
+        if (raw->identities != NULL)
+            return SS_OK;
+        return ss_config_identities_read(&raw->identities, &raw->identity_count, raw->program, "",
+                                         json_is_null(value) ? NULL : value);
     case SS_KIND_DNS:
         return read_dns(raw, value);
     case SS_KIND_NOT_YET:

@@ -35,6 +35,23 @@ static void set_secret(json_t *object, const char *key, const char *text)
     set_text(object, key, text != NULL ? HIDDEN : NULL);
 }
 
+static json_t *identities_json(const struct ss_config_server *server)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < server->identity_count; i++) {
+        const struct ss_config_identity *identity = &server->identities[i];
+        json_t *object = json_object();
+
+        set_text(object, "name", identity->name);
+        set_secret(object, "password", identity->password);
+        if (identity->next != NULL)
+            set(object, "server", endpoint_json(identity->next));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 static json_t *server_json(const struct ss_config_server *server)
 {
     json_t *object = json_object(), *addresses = json_array();
@@ -49,6 +66,8 @@ static json_t *server_json(const struct ss_config_server *server)
     set_text(object, "plugin", server->plugin);
     set_text(object, "plugin_opts", server->plugin_opts);
     set_text(object, "remarks", server->name);
+    if (server->identity_count != 0)
+        set(object, "users", identities_json(server));
     return object;
 }
 

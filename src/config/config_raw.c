@@ -50,6 +50,16 @@ static void users_free(struct ss_config_user *users, size_t count)
     free(users);
 }
 
+void ss_config_identities_free(struct ss_config_identity *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(list[i].name);
+        ss_secret_free(list[i].password);
+        free(list[i].next);
+    }
+    free(list);
+}
+
 void ss_config_server_clear(struct ss_config_server *server)
 {
     free(server->addresses);
@@ -59,6 +69,7 @@ void ss_config_server_clear(struct ss_config_server *server)
     free(server->plugin);
     ss_secret_free(server->plugin_opts); /* plugins have passwords too */
     free(server->name);
+    ss_config_identities_free(server->identities, server->identity_count);
     memset(server, 0, sizeof *server);
 }
 
@@ -97,6 +108,7 @@ void ss_raw_clear(struct ss_raw *raw)
     servers_free(raw->file_servers, raw->file_server_count);
     locals_free(raw->file_locals, raw->file_local_count);
     users_free(raw->users, raw->user_count);
+    ss_config_identities_free(raw->identities, raw->identity_count);
     memset(raw, 0, sizeof *raw);
 }
 

@@ -162,6 +162,9 @@ bool ss_config_read(struct ss_config *config, enum ss_program program, int argc,
         ss_settings_print(program, stdout);
         *exit_code = 0;
         break;
+    case SS_ARGS_GEN_KEY:
+        *exit_code = ss_key_print(raw.gen_key_method, stdout) ? 0 : 255;
+        break;
     case SS_ARGS_USAGE:
         ss_usage_print(program);
         *exit_code = 1;

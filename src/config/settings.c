@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "codec/salt_pool.h"
+
 #define L       SS_PROGRAM_LOCAL
 #define S       SS_PROGRAM_SERVER
 #define T       SS_PROGRAM_TUNNEL
@@ -47,6 +49,7 @@ const struct ss_setting ss_settings[] = {
     {.key = "servers", .alias = "shadowsocks", .kind = SS_KIND_SERVER_LIST, .rule = SS_RULE_ANY,
      .file = ALL, NO_FIELD},
     {.key = "locals", .kind = SS_KIND_LOCAL_LIST, .rule = SS_RULE_ANY, .file = L | T | R, NO_FIELD},
+    {.key = "users", .kind = SS_KIND_IDENTITIES, .rule = SS_RULE_ANY, .file = LSTR, NO_FIELD},
     {.key = "socks5_auth", .kind = SS_KIND_SOCKS5_AUTH, .rule = SS_RULE_ANY, .file = L, NO_FIELD},
     {.key = "socks5_auth_config_path", .option = "socks5-auth-config-path", .argument = "file",
      .help = "users and passwords of SOCKS5 clients", .kind = SS_KIND_TEXT, .rule = SS_RULE_OURS,
@@ -145,6 +148,10 @@ const struct ss_setting ss_settings[] = {
     {.key = "salt_memory", .option = "salt-memory", .argument = "number",
      .help = "salts remembered against replay", .kind = SS_KIND_NUMBER, .rule = SS_RULE_OURS,
      .line = LSTR, .file = LSTR, .ours = true, .min = 1000, .max = 100000000, AT(salt_memory)},
+    {.key = "salt_pool", .option = "salt-pool", .argument = "number",
+     .help = "the same of 2022 methods, exact", .kind = SS_KIND_NUMBER, .rule = SS_RULE_OURS,
+     .line = LSTR, .file = LSTR, .ours = true, .min = 1000, .max = SS_SALT_POOL_MAX,
+     .fallback = SS_SALT_POOL_DEFAULT, AT(salt_pool)},
     {.key = "workers", .option = "workers", .argument = "number", .help = "threads that relay",
      .kind = SS_KIND_NUMBER, .rule = SS_RULE_OURS, .line = LSTR, .file = LSTR, .ours = true,
      .min = 1, .max = 64, AT(workers)},
@@ -170,6 +177,8 @@ const struct ss_setting ss_settings[] = {
      .kind = SS_KIND_CHECK_CONFIG, .line = LSTR, .ours = true, NO_FIELD},
     {.option = "print-url", .help = "show the ss:// URL, and end", .kind = SS_KIND_PRINT_URL,
      .line = LSTR, .ours = true, NO_FIELD},
+    {.option = "gen-key", .argument = "method", .help = "show a fresh key for the method, and end",
+     .kind = SS_KIND_GEN_KEY, .line = ALL, .ours = true, NO_FIELD},
     {.option = "help", .letter = 'h', .help = "this text", .kind = SS_KIND_HELP, .line = ALL,
      NO_FIELD},
     {.key = "auth", .letter = 'A', .kind = SS_KIND_ONE_TIME, .rule = SS_RULE_ANY, .line = ALL,

@@ -18,6 +18,7 @@ static const char *const kinds[] = {
     [SS_KIND_SERVER_LIST] = "servers",
     [SS_KIND_LOCAL_LIST] = "locals",
     [SS_KIND_SOCKS5_AUTH] = "users",
+    [SS_KIND_IDENTITIES] = "identities",
     [SS_KIND_DNS] = "name servers",
     [SS_KIND_LABEL] = "ignored",
     [SS_KIND_NOT_YET] = "ignored with a warning",
@@ -30,6 +31,7 @@ static const char *const kinds[] = {
     [SS_KIND_LIST_SETTINGS] = "task",
     [SS_KIND_CHECK_CONFIG] = "task",
     [SS_KIND_PRINT_URL] = "task",
+    [SS_KIND_GEN_KEY] = "task",
 };
 
 static void put_text(json_t *object, const char *member, const char *text)

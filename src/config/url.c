@@ -319,14 +319,15 @@ static void put_escaped(struct text *out, const char *text)
 static bool put_user(struct text *out, const struct ss_url *url)
 {
     const struct ss_method *method = ss_method_find(url->method);
-    size_t method_len = strlen(url->method), password_len = strlen(url->password);
+    const char *password = url->password != NULL ? url->password : ""; /* some methods have none */
+    size_t method_len = strlen(url->method), password_len = strlen(password);
     size_t len = method_len + 1 + password_len;
     char *plain, *encoded;
 
     if (method != NULL && method->family == SS_METHODS_2022) {
         put_escaped(out, url->method);
         put(out, ':');
-        put_escaped(out, url->password);
+        put_escaped(out, password);
         return true;
     }
     plain = malloc(len);
@@ -334,7 +335,7 @@ static bool put_user(struct text *out, const struct ss_url *url)
     if (plain != NULL && encoded != NULL) {
         memcpy(plain, url->method, method_len);
         plain[method_len] = ':';
-        memcpy(plain + method_len + 1, url->password, password_len);
+        memcpy(plain + method_len + 1, password, password_len);
         ss_base64_encode(encoded, (const uint8_t *)plain, len, SS_BASE64_URL);
         put_text(out, encoded);
     }

@@ -10,7 +10,7 @@
 struct ss_url {
     struct ss_endpoint endpoint;
     char *method;
-    char *password;
+    char *password;    /* to be written: NULL is an empty one */
     char *plugin;      /* NULL: none */
     char *plugin_opts; /* as the plugin gets them; NULL: none */
     char *tag;         /* a display name; NULL: none */

@@ -1,6 +1,7 @@
 /* The usage text, out of the table of settings. */
 #include "config/config_internal.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "codec/method.h"
@@ -20,11 +21,30 @@ static void print_option(const struct ss_setting *setting)
     printf("       %-34s %s\n", words, setting->help);
 }
 
-void ss_usage_print(enum ss_program program)
+static bool is_old(const struct ss_method *method)
+{
+    return method->family == SS_METHODS_STREAM || method->family == SS_METHODS_PLAIN;
+}
+
+/* Those that anybody may take, or the old ones that no one should. */
+static void print_methods(bool old)
 {
     size_t count;
     const struct ss_method *methods = ss_method_all(&count);
+    bool begun = false;
 
+    for (size_t i = 0; i < count; i++) {
+        if (is_old(&methods[i]) != old)
+            continue;
+        if (old && !begun)
+            printf("\n  insecure methods, for peers that have no other:\n\n");
+        begun = true;
+        printf("       %s\n", methods[i].name);
+    }
+}
+
+void ss_usage_print(enum ss_program program)
+{
     printf("\nshadowsocks-uv %s\n\n", SS_VERSION);
     printf("  maintained by the shadowsocks-uv project\n\n");
     printf("  usage:\n\n    %s\n\n", ss_program_name(program));
@@ -33,8 +53,8 @@ void ss_usage_print(enum ss_program program)
             print_option(&ss_settings[row]);
     }
     printf("\n  methods:\n\n");
-    for (size_t i = 0; i < count; i++)
-        printf("       %s\n", methods[i].name);
+    print_methods(false);
+    print_methods(true);
     printf("\n  The default method is %s.\n\n", SS_METHOD_DEFAULT);
     fflush(stdout);
 }

@@ -28,8 +28,7 @@ static void log_cause(const struct ss_plan *plan)
                  plan->udp ? " for UDP" : "");
 }
 
-static bool listen_tcp(struct ss_engine *engine, enum ss_program program,
-                       const struct ss_plan *plan)
+static bool listen_tcp(struct ss_engine *engine, enum ss_program program, struct ss_plan *plan)
 {
     const char *error_text = NULL;
     struct ss_listener *listener;
@@ -41,6 +40,7 @@ static bool listen_tcp(struct ss_engine *engine, enum ss_program program,
         log_cause(plan);
         return false;
     }
+    plan->listener = listener;
     log_listening(program, plan,
                   program == SS_PROGRAM_SERVER ? "tcp server listening" : "listening");
     if (plan->options.reuse_port)
@@ -62,8 +62,7 @@ static void log_udp(const struct ss_service *service, const struct ss_plan *plan
 }
 
 /* False when the program can't go on; a port that is taken is no reason for that. */
-static bool listen_udp(struct ss_service *service, struct ss_engine *engine,
-                       const struct ss_plan *plan)
+static bool listen_udp(struct ss_service *service, struct ss_engine *engine, struct ss_plan *plan)
 {
     const char *error_text = NULL;
     struct ss_udp_port *port;
@@ -71,6 +70,7 @@ static bool listen_udp(struct ss_service *service, struct ss_engine *engine,
 
     if (status == SS_OK) {
         service->udp_bound++;
+        plan->udp_port = port;
         log_udp(service, plan);
         return true;
     }
@@ -98,7 +98,7 @@ bool ss_service_listen(struct ss_service *service, struct ss_engine *engine)
 {
     ss_service_settle_plans(service);
     for (size_t i = 0; i < service->plan_count; i++) {
-        const struct ss_plan *plan = &service->plans[i];
+        struct ss_plan *plan = &service->plans[i];
 
         if (!(plan->udp ? listen_udp(service, engine, plan)
                         : listen_tcp(engine, service->config->program, plan)))

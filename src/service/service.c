@@ -1,7 +1,6 @@
 /* The order in which a program starts, and how it ends. */
 #include "service/service.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,22 +41,6 @@ static bool start_libraries(void)
     return ss_resolver_global_start() == SS_OK && ss_random_start() == SS_OK;
 }
 
-static void log_traffic(const struct ss_engine *engine, bool udp)
-{
-    struct ss_traffic traffic;
-
-    ss_engine_traffic(engine, &traffic);
-    ss_log_info("traffic: sessions %" PRIu32 " open, %" PRIu64 " total; received %" PRIu64
-                " bytes, sent %" PRIu64 " bytes",
-                ss_engine_sessions(engine), traffic.sessions_opened, traffic.rx_bytes,
-                traffic.tx_bytes);
-    if (udp)
-        ss_log_info("traffic: UDP associations %" PRIu64 " open, %" PRIu64
-                    " total; received %" PRIu64 " datagrams, sent %" PRIu64 " datagrams",
-                    traffic.associations_opened - traffic.associations_closed,
-                    traffic.associations_opened, traffic.rx_datagrams, traffic.tx_datagrams);
-}
-
 static void close_signals(struct running *running)
 {
     for (size_t i = 0; running->signals_open && i < SIGNALS_HANDLED; i++)
@@ -70,7 +53,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct running *running = handle->data;
 
     if (number == SIGUSR1) {
-        log_traffic(running->engine, running->service.udp_bound != 0);
+        ss_service_log_traffic(&running->service, running->engine);
         return;
     }
     close_signals(running);

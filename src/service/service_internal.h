@@ -11,6 +11,9 @@ struct ss_plan {
     const char *host; /* as it was configured */
     bool udp;
     struct ss_listener_options options;
+    /* Of the two the one that it became, once bound. */
+    const struct ss_listener *listener;
+    const struct ss_udp_port *udp_port;
 };
 
 /* The upstream servers of a client, for one transport. */
@@ -24,7 +27,9 @@ struct ss_service {
 
     struct ss_salt_memory *salts;
     struct ss_salt_memory *packet_salts; /* NULL where there is no UDP */
+    struct ss_salt_pool *salt_pool;      /* NULL where no 2022 method is used */
     struct ss_profile **profiles;        /* one a server of the configuration */
+    struct ss_user_counters **counters;  /* the same: one a user of that server, or NULL */
     size_t codec_size;
 
     struct ss_plan *plans;
@@ -47,6 +52,17 @@ void ss_service_log_providers(const struct ss_service *service);
 /* Methods and keys of all servers, a line a method. False after the error lines. */
 bool ss_service_make_profiles(struct ss_service *service);
 void ss_service_free_profiles(struct ss_service *service);
+
+/* The error lines of methods and keys; `index` is of the server, `of_user` tells that the fault is
+ * one of its users'. */
+void ss_service_log_unknown_method(const char *name);
+void ss_service_log_short_key(const struct ss_method *method, bool is_base64, size_t len);
+void ss_service_log_key_fault(const struct ss_config *config, size_t index,
+                              const struct ss_key_fault *fault, bool of_user);
+void ss_service_warn_of_streams(void);
+
+/* What has been relayed so far: totals, and the ports and users that had most of it. */
+void ss_service_log_traffic(const struct ss_service *service, const struct ss_engine *engine);
 
 /* Which sockets there will be; looks names up. False after the error lines. */
 bool ss_service_make_plans(struct ss_service *service);

@@ -119,7 +119,7 @@ static void wrong_entries_are_named(void **state)
         {ENTRY(",\"password\":null"), "a password is missing"},
         {ENTRY(",\"mode\":\"both\""), "'mode'"},
         {ENTRY(",\"disabled\":1"), "'disabled'"},
-        {ENTRY(",\"users\":[{}]"), "'users' is not supported"},
+        {ENTRY(",\"users\":5"), "'users' must be a list of objects"},
         {ENTRY(",\"acl\":\"x\""), "'acl' is not supported"},
         {"{\"locals\":[5]}", "'locals'"},
         {"{\"locals\":[{\"local_address\":\"::1\"}]}", "'local_port' is missing"},

@@ -1,0 +1,170 @@
+/* What SIGUSR1 logs. */
+#include "service/service_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+/* Lines of ports, and of users: so many, with the most traffic. */
+#define LINES_MAX 50
+
+static void log_totals(const struct ss_engine *engine, bool udp)
+{
+    struct ss_traffic traffic;
+
+    ss_engine_traffic(engine, &traffic);
+    ss_log_info("traffic: sessions %" PRIu32 " open, %" PRIu64 " total; received %" PRIu64
+                " bytes, sent %" PRIu64 " bytes",
+                ss_engine_sessions(engine), traffic.sessions_opened, traffic.rx_bytes,
+                traffic.tx_bytes);
+    if (udp)
+        ss_log_info("traffic: UDP associations %" PRIu64 " open, %" PRIu64
+                    " total; received %" PRIu64 " datagrams, sent %" PRIu64 " datagrams",
+                    traffic.associations_opened - traffic.associations_closed,
+                    traffic.associations_opened, traffic.rx_datagrams, traffic.tx_datagrams);
+}
+
+/* A port, or a user. */
+struct line {
+    const char *name; /* of a user */
+    uint16_t port;    /* of a port; of a user where several servers have users */
+    uint64_t sessions, rx_bytes, tx_bytes;
+};
+
+static int by_traffic(const void *one, const void *other)
+{
+    const struct line *a = one, *b = other;
+    uint64_t a_bytes = a->rx_bytes + a->tx_bytes, b_bytes = b->rx_bytes + b->tx_bytes;
+
+    return (a_bytes < b_bytes) - (a_bytes > b_bytes);
+}
+
+static void log_lines(struct line *lines, size_t count, const char *plural)
+{
+    if (count == 0)
+        return;
+    qsort(lines, count, sizeof *lines, by_traffic);
+    for (size_t i = 0; i < count && i < LINES_MAX; i++) {
+        const struct line *line = &lines[i];
+
+        if (line->name == NULL)
+            ss_log_info("port %u: %" PRIu64 " sessions; received %" PRIu64 " bytes, sent %" PRIu64
+                        " bytes",
+                        line->port, line->sessions, line->rx_bytes, line->tx_bytes);
+        else if (line->port == 0)
+            ss_log_info("user %s: %" PRIu64 " sessions; received %" PRIu64 " bytes, sent %" PRIu64
+                        " bytes",
+                        line->name, line->sessions, line->rx_bytes, line->tx_bytes);
+        else
+            ss_log_info("user %s of port %u: %" PRIu64 " sessions; received %" PRIu64
+                        " bytes, sent %" PRIu64 " bytes",
+                        line->name, line->port, line->sessions, line->rx_bytes, line->tx_bytes);
+    }
+    if (count > LINES_MAX)
+        ss_log_info("%zu other %s had less traffic", count - LINES_MAX, plural);
+}
+
+static int by_port(const void *one, const void *other)
+{
+    const struct line *a = one, *b = other;
+
+    return (a->port > b->port) - (a->port < b->port);
+}
+
+/* Lines of the same port become one, and those of ports without traffic go. How many are left;
+ * *ports: how many different ones there are. */
+static size_t join_ports(struct line *lines, size_t count, size_t *ports)
+{
+    size_t kept = 0;
+
+    *ports = 0;
+    qsort(lines, count, sizeof *lines, by_port);
+    for (size_t from = 0; from < count;) {
+        struct line sum = lines[from++];
+
+        for (; from < count && lines[from].port == sum.port; from++) {
+            sum.sessions += lines[from].sessions;
+            sum.rx_bytes += lines[from].rx_bytes;
+            sum.tx_bytes += lines[from].tx_bytes;
+        }
+        ++*ports;
+        if (sum.sessions != 0)
+            lines[kept++] = sum;
+    }
+    return kept;
+}
+
+/* All addresses and both transports of a port together, where there are several ports. */
+static void log_ports(const struct ss_service *service)
+{
+    struct line *lines = calloc(service->plan_count + 1, sizeof *lines);
+    size_t count = 0, ports;
+
+    if (lines == NULL)
+        return;
+    for (size_t i = 0; i < service->plan_count; i++) {
+        const struct ss_plan *plan = &service->plans[i];
+        struct ss_traffic traffic;
+
+        if (plan->listener != NULL)
+            ss_listener_traffic(plan->listener, &traffic);
+        else if (plan->udp_port != NULL)
+            ss_udp_port_traffic(plan->udp_port, &traffic);
+        else
+            continue;
+        lines[count++] =
+            (struct line){.port = plan->options.address.port,
+                          .sessions = traffic.sessions_opened + traffic.associations_opened,
+                          .rx_bytes = traffic.rx_bytes,
+                          .tx_bytes = traffic.tx_bytes};
+    }
+    count = join_ports(lines, count, &ports);
+    if (ports > 1)
+        log_lines(lines, count, "ports");
+    free(lines);
+}
+
+static void log_users(const struct ss_service *service)
+{
+    const struct ss_config *config = service->config;
+    size_t all = 0, count = 0, servers = 0;
+    struct line *lines;
+
+    for (size_t i = 0; i < config->server_count; i++) {
+        all += config->servers[i].identity_count;
+        servers += config->servers[i].identity_count != 0;
+    }
+    if (all == 0)
+        return;
+    lines = calloc(all, sizeof *lines);
+    if (lines == NULL)
+        return;
+    for (size_t i = 0; i < config->server_count; i++) {
+        const struct ss_config_server *server = &config->servers[i];
+
+        for (size_t u = 0; u < server->identity_count; u++) {
+            struct ss_user_counters *counters = &service->counters[i][u];
+            const struct line line = {
+                .name = server->identities[u].name,
+                .port = servers > 1 ? server->addresses[0].port : 0,
+                .sessions = atomic_load_explicit(&counters->sessions, memory_order_relaxed),
+                .rx_bytes = atomic_load_explicit(&counters->rx_bytes, memory_order_relaxed),
+                .tx_bytes = atomic_load_explicit(&counters->tx_bytes, memory_order_relaxed)};
+
+            if (line.sessions != 0)
+                lines[count++] = line;
+        }
+    }
+    log_lines(lines, count, "users");
+    free(lines);
+}
+
+void ss_service_log_traffic(const struct ss_service *service, const struct ss_engine *engine)
+{
+    log_totals(engine, service->udp_bound != 0);
+    if (service->config->program != SS_PROGRAM_SERVER)
+        return;
+    log_ports(service);
+    log_users(service);
+}
