@@ -86,4 +86,5 @@ const struct ss_packet_ops ss_packet_2017 = {
     .seal = seal,
     .open = open_wire,
     .head_len = head_len,
+    .tail_len = SS_PACKET_TAIL,
 };

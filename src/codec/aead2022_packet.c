@@ -555,6 +555,7 @@ const struct ss_packet_ops ss_packet_2022 = {
     .seal = aes_seal,
     .open = aes_open,
     .head_len = aes_head_len,
+    .tail_len = SS_PACKET_TAIL,
     .padding = padding,
     .has_sessions = true,
 };
@@ -563,6 +564,7 @@ const struct ss_packet_ops ss_packet_2022_chacha = {
     .seal = chacha_seal,
     .open = chacha_open,
     .head_len = chacha_head_len,
+    .tail_len = SS_PACKET_TAIL,
     .padding = padding,
     .has_sessions = true,
 };

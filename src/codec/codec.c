@@ -13,7 +13,8 @@
 
 size_t ss_codec_size(const struct ss_profile *profile)
 {
-    return SS_CONTEXTS_OFFSET(sizeof(struct ss_codec)) + 2 * profile->aead->context_size;
+    return SS_CONTEXTS_OFFSET(sizeof(struct ss_codec)) +
+           ss_contexts_size(profile->aead, profile->keystream);
 }
 
 enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *profile,
@@ -25,7 +26,7 @@ enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *p
     assert(codec->profile == NULL);
     if (role == SS_CODEC_SERVER && profile->identity_count != 0)
         return SS_ERR_ARGUMENT; /* only a client has a chain */
-    status = ss_contexts_begin(&codec->contexts, contexts, profile->aead);
+    status = ss_contexts_begin(&codec->contexts, contexts, profile->aead, profile->keystream);
     if (status != SS_OK)
         return status;
     codec->profile = profile;

@@ -29,7 +29,9 @@ struct ss_users_slot {
 
 struct ss_profile {
     const struct ss_method *method;
-    const struct ss_aead *aead, *packet_aead;
+    const struct ss_aead *aead, *packet_aead; /* or: */
+    const struct ss_keystream *keystream;
+    struct ss_aead named; /* under a stream method: only the name of who does it */
     const struct ss_codec_ops *stream;
     const struct ss_packet_ops *packet;
     struct ss_salt_memory *salts, *packet_salts;
@@ -60,6 +62,8 @@ struct ss_codec_ops {
 
 extern const struct ss_codec_ops ss_codec_2017;
 extern const struct ss_codec_ops ss_codec_2022;
+
+extern const struct ss_codec_ops ss_codec_stream_cipher; /* also for `none` */
 
 /* Both directions as they are: the traffic of a user that is passed on to another server. */
 extern const struct ss_codec_ops ss_codec_passing;
@@ -152,12 +156,14 @@ struct ss_packet_ops {
     /* Bytes of padding, when a datagram without it has `len` bytes and there is room for `room`
      * more. NULL: never any. */
     size_t (*padding)(struct ss_view address, size_t len, size_t room);
+    size_t tail_len; /* bytes behind the payload */
     bool has_sessions;
 };
 
 extern const struct ss_packet_ops ss_packet_2017;
-extern const struct ss_packet_ops ss_packet_2022;        /* AES: a separate header */
-extern const struct ss_packet_ops ss_packet_2022_chacha; /* all of it sealed under one key */
+extern const struct ss_packet_ops ss_packet_stream_cipher; /* also for `none` */
+extern const struct ss_packet_ops ss_packet_2022;          /* AES: a separate header */
+extern const struct ss_packet_ops ss_packet_2022_chacha;   /* all of it sealed under one key */
 
 struct ss_packet_codec {
     const struct ss_profile *profile; /* NULL: idle */

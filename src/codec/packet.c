@@ -9,7 +9,7 @@
 size_t ss_packet_codec_size(const struct ss_profile *profile)
 {
     return SS_CONTEXTS_OFFSET(sizeof(struct ss_packet_codec)) +
-           2 * profile->packet_aead->context_size;
+           ss_contexts_size(profile->packet_aead, profile->keystream);
 }
 
 enum ss_status ss_packet_codec_begin(struct ss_packet_codec *codec,
@@ -21,7 +21,8 @@ enum ss_status ss_packet_codec_begin(struct ss_packet_codec *codec,
     assert(codec->profile == NULL);
     if (role == SS_CODEC_SERVER && profile->identity_count != 0)
         return SS_ERR_ARGUMENT; /* only a client has a chain */
-    status = ss_contexts_begin(&codec->contexts, contexts, profile->packet_aead);
+    status =
+        ss_contexts_begin(&codec->contexts, contexts, profile->packet_aead, profile->keystream);
     if (status != SS_OK)
         return status;
     codec->profile = profile;
@@ -96,9 +97,9 @@ enum ss_status ss_packet_seal_in_place(struct ss_packet_codec *codec, struct ss_
     uint8_t *out;
     enum ss_status status;
 
-    if (payload->head < head_len || payload->tail < SS_PACKET_TAIL)
+    if (payload->head < head_len || payload->tail < codec->profile->packet->tail_len)
         return SS_NEED_ROOM;
-    around = head_len + SS_PACKET_TAIL;
+    around = head_len + codec->profile->packet->tail_len;
     padding = padding_of(codec, address, around + payload->bytes.len, payload->head - head_len);
     out = payload->bytes.ptr - head_len - padding;
     status = codec->profile->packet->seal(codec, address, payload, padding, now_s, out);
@@ -111,7 +112,7 @@ enum ss_status ss_packet_seal(struct ss_packet_codec *codec, struct ss_view addr
                               const struct ss_packet_payload *payload, int64_t now_s,
                               struct ss_span out, size_t *sealed_len)
 {
-    size_t len = ss_packet_head_len(codec, address.len) + SS_PACKET_TAIL;
+    size_t len = ss_packet_head_len(codec, address.len) + codec->profile->packet->tail_len;
     size_t padding;
     enum ss_status status;
 

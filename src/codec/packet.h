@@ -100,7 +100,8 @@ struct ss_packet_payload {
 
 /*
  * Bytes in front of the payload in a sealed datagram whose address takes `address_len`; with
- * SS_TARGET_MAX the most that are needed. Behind the payload there are SS_PACKET_TAIL. The 2022
+ * SS_TARGET_MAX the most that are needed. Behind the payload there are SS_PACKET_TAIL, or
+ * none under the stream methods. The 2022
  * methods pad small datagrams to and from port 53 by a random length where there is room for it.
  */
 size_t ss_packet_head_len(const struct ss_packet_codec *codec, size_t address_len);

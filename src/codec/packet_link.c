@@ -19,7 +19,7 @@ size_t ss_packet_link_size(const struct ss_profile *profile)
 
     if (!profile->packet->has_sessions)
         return 0;
-    return has_contexts(profile) ? size + 2 * profile->packet_aead->context_size : size;
+    return has_contexts(profile) ? size + ss_contexts_size(profile->packet_aead, NULL) : size;
 }
 
 struct ss_view ss_packet_key(const struct ss_packet_codec *codec, const struct ss_user *user)
@@ -68,7 +68,7 @@ enum ss_status ss_packet_link_begin(struct ss_packet_link *link, struct ss_packe
     else
         ss_random_bytes(link->id, sizeof link->id);
     if (has_contexts(profile)) {
-        status = ss_contexts_begin(&link->contexts, memory, profile->packet_aead);
+        status = ss_contexts_begin(&link->contexts, memory, profile->packet_aead, NULL);
         if (status == SS_OK && session == NULL)
             status =
                 ss_key_sealing_2022(&link->contexts, ss_packet_key(codec, NULL), id_view(link->id));

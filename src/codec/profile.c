@@ -17,8 +17,8 @@ static const struct {
 } families[] = {
     [SS_METHODS_2017] = {&ss_codec_2017, &ss_packet_2017},
     [SS_METHODS_2022] = {&ss_codec_2022, &ss_packet_2022},
-    [SS_METHODS_STREAM] = {NULL, NULL},
-    [SS_METHODS_PLAIN] = {NULL, NULL},
+    [SS_METHODS_STREAM] = {&ss_codec_stream_cipher, &ss_packet_stream_cipher},
+    [SS_METHODS_PLAIN] = {&ss_codec_stream_cipher, &ss_packet_stream_cipher},
 };
 
 #define FIRST_CHUNK_LEN (16 * 1024)
@@ -29,10 +29,26 @@ static const struct ss_aead *packet_aead_of(const struct ss_method *method,
 {
     const struct ss_aead *same;
 
-    if (method->packet_aead == method->aead)
+    if (aead == NULL || method->packet_aead == method->aead)
         return aead;
     same = ss_aead_find(method->packet_aead, aead->provider);
     return same != NULL ? same : ss_aead_best(method->packet_aead);
+}
+
+/* What does the method here; an AEAD may have been chosen before. */
+static enum ss_status choose_cipher(const struct ss_method *method, const struct ss_aead **aead,
+                                    const struct ss_keystream **keystream)
+{
+    if (method->aead == SS_AEAD_ALGORITHM_COUNT) {
+        *aead = NULL;
+        *keystream = ss_keystream_find(method->keystream);
+        return *keystream != NULL ? SS_OK : SS_ERR_UNSUPPORTED;
+    }
+    if (*aead == NULL)
+        *aead = ss_aead_best(method->aead);
+    if (*aead == NULL)
+        return SS_ERR_UNSUPPORTED;
+    return (*aead)->algorithm == method->aead ? SS_OK : SS_ERR_ARGUMENT;
 }
 
 /* The key of a password method, or the one that was given. */
@@ -41,6 +57,8 @@ static enum ss_status take_password(struct ss_profile *profile,
 {
     size_t key_len = profile->method->key_len;
 
+    if (key_len == 0)
+        return SS_OK; /* `none` */
     if (options->key.ptr != NULL) {
         if (options->key.len < key_len)
             return SS_ERR_KEY;
@@ -154,18 +172,16 @@ enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_o
 {
     const struct ss_method *method = options->method;
     const struct ss_aead *aead = options->aead;
+    const struct ss_keystream *keystream = NULL;
     struct ss_profile *profile;
     enum ss_status status;
 
     *out = NULL;
     if (method == NULL)
         return SS_ERR_ARGUMENT;
-    if (aead == NULL)
-        aead = ss_aead_best(method->aead);
-    if (aead == NULL || families[method->family].stream == NULL)
-        return SS_ERR_UNSUPPORTED;
-    if (aead->algorithm != method->aead)
-        return SS_ERR_ARGUMENT;
+    status = choose_cipher(method, &aead, &keystream);
+    if (status != SS_OK)
+        return status;
 
     profile = calloc(1, sizeof *profile);
     if (profile == NULL)
@@ -173,6 +189,9 @@ enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_o
     profile->method = method;
     profile->aead = aead;
     profile->packet_aead = packet_aead_of(method, aead);
+    profile->keystream = keystream;
+    if (keystream != NULL)
+        profile->named.provider_name = keystream->provider_name;
     profile->stream = families[method->family].stream;
     profile->packet = families[method->family].packet;
     if (method->family == SS_METHODS_2022 && !method->has_identities)
@@ -218,7 +237,7 @@ const struct ss_method *ss_profile_method(const struct ss_profile *profile)
 
 const struct ss_aead *ss_profile_aead(const struct ss_profile *profile)
 {
-    return profile->aead;
+    return profile->aead != NULL ? profile->aead : &profile->named;
 }
 
 size_t ss_profile_identity_count(const struct ss_profile *profile)

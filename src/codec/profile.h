@@ -19,8 +19,8 @@ struct ss_profile;
 
 struct ss_profile_options {
     const struct ss_method *method;
-    /* One of the two. A key beats a password; a longer key is cut to the method's length, but under
-     * the 2022 methods must have it exactly. */
+    /* One of the two; `none` takes neither. A key beats a password; a longer key is cut to the
+     * method's length, but under the 2022 methods must have it exactly. */
     struct ss_view key; /* raw bytes; ptr NULL: none */
     /* Under the 2022 methods the text of a key in base64: of a client also a chain of them, of a
      * server with users its own. */
@@ -57,6 +57,8 @@ SS_CHECKED enum ss_status ss_profile_new(struct ss_profile **out,
 void ss_profile_free(struct ss_profile *profile);
 
 const struct ss_method *ss_profile_method(const struct ss_profile *profile);
+
+/* Under a stream method only its provider's name means anything. */
 const struct ss_aead *ss_profile_aead(const struct ss_profile *profile);
 
 /* Identity headers that a client with this profile sends; 0 for all that have none. */
