@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/log.h"
 #include "codec/codec.h"
+#include "codec/packet.h"
 #include "crypto/kdf.h"
 #include "crypto/secret.h"
 
@@ -203,6 +204,9 @@ bool ss_service_make_profiles(struct ss_service *service)
         size = ss_codec_size(service->profiles[i]);
         if (size > service->codec_size)
             service->codec_size = size;
+        size = ss_packet_link_size(service->profiles[i]);
+        if (size > service->packet_link_size)
+            service->packet_link_size = size;
     }
     return true;
 }

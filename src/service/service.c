@@ -115,6 +115,7 @@ static bool make_engine(struct running *running)
         .outgoing_sndbuf = (int)config->tcp_outgoing_sndbuf,
         .outgoing_rcvbuf = (int)config->tcp_outgoing_rcvbuf,
         .codec_size = running->service.codec_size,
+        .packet_link_size = running->service.packet_link_size,
     };
     enum ss_status status = ss_engine_new(&running->engine, &options);
 

@@ -30,7 +30,7 @@ struct ss_service {
     struct ss_salt_pool *salt_pool;      /* NULL where no 2022 method is used */
     struct ss_profile **profiles;        /* one a server of the configuration */
     struct ss_user_counters **counters;  /* the same: one a user of that server, or NULL */
-    size_t codec_size;
+    size_t codec_size, packet_link_size; /* the largest of all profiles */
 
     struct ss_plan *plans;
     size_t plan_count; /* tcp_plans + udp_plans */
