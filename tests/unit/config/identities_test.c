@@ -301,6 +301,40 @@ static void a_fresh_key_for_every_method(void **state)
     }
 }
 
+/* Without a cipher there is nothing that a password is for. */
+static void only_ciphers_need_a_password(void **state)
+{
+    struct reading *r;
+    char *text;
+    (void)state;
+
+    assert_true(ss_method_needs_key(NULL)); /* the default method */
+    assert_true(ss_method_needs_key("nosuch"));
+    assert_true(ss_method_needs_key("aes-256-cfb"));
+    assert_false(ss_method_needs_key("none"));
+    assert_false(ss_method_needs_key("plain"));
+
+    r = reading_begin(S, "-s 192.0.2.1 -p 8388 -m none --print-url");
+    assert_true(r->good);
+    assert_null(r->config.servers[0].password);
+    text = printed(r, true);
+    assert_string_equal(text, "ss://bm9uZTo@192.0.2.1:8388\n"); /* none: */
+    free(text);
+    reading_end(r);
+
+    assert_true(reading_takes(S, "{\"servers\":[{\"server\":\"192.0.2.1\",\"server_port\":1,"
+                                 "\"method\":\"none\"}]}"));
+    assert_true(reading_takes(S, "{\"server_port\":2,\"method\":\"none\",\"servers\":[{\"server\":"
+                                 "\"192.0.2.1\",\"server_port\":1,\"method\":\"none\"}]}"));
+    r = reading_begin(S, "-s 192.0.2.1 -p 8388 -m aes-256-cfb");
+    assert_false(r->good);
+    reading_end(r);
+    r = reading_begin(S, "--gen-key none");
+    assert_int_equal(r->exit_code, 255);
+    assert_int_equal(reading_count(r, "ERROR", "has no key"), 1);
+    reading_end(r);
+}
+
 static void gen_key_needs_no_other_option_and_a_method(void **state)
 {
     static const struct {
@@ -345,6 +379,7 @@ int identities_tests(void)
         cmocka_unit_test(a_url_for_each_user),
         cmocka_unit_test(urls_of_2022_methods_are_read),
         cmocka_unit_test(a_fresh_key_for_every_method),
+        cmocka_unit_test(only_ciphers_need_a_password),
         cmocka_unit_test(gen_key_needs_no_other_option_and_a_method),
     };
 

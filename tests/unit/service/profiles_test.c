@@ -91,6 +91,15 @@ static void every_method_with_a_password(void **state)
     }
 }
 
+static void without_a_cipher_no_password(void **state)
+{
+    (void)state;
+
+    assert_true(can_be_made("none", NULL, NULL));
+    assert_true(can_be_made("plain", "ignored", NULL));
+    assert_true(said("WARN: none encrypts nothing"));
+}
+
 #define KEY_16 "AAECAwQFBgcICQoLDA0ODw=="
 #define KEY_32 "-_-_CAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQ"
 
@@ -274,6 +283,7 @@ int profiles_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_method_with_a_password),
+        cmocka_unit_test(without_a_cipher_no_password),
         cmocka_unit_test(keys_of_2022_methods),
         cmocka_unit_test(chains_are_for_clients),
         cmocka_unit_test(users_and_their_keys),
