@@ -55,6 +55,9 @@ struct ss_dial_options {
 SS_CHECKED enum ss_status ss_socket_for_dial(int *fd, enum ss_family family,
                                              const struct ss_dial_options *options);
 
+/* Whether the system knows a way to this address. Opens a socket for a moment, sends nothing. */
+bool ss_socket_has_route(const struct ss_addr *addr);
+
 /* The local end of a socket; family 0 when the system does not say. */
 void ss_socket_local(int fd, struct ss_addr *addr);
 

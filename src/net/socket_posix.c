@@ -299,6 +299,20 @@ failed:
     return status;
 }
 
+bool ss_socket_has_route(const struct ss_addr *addr)
+{
+    struct sockaddr_storage storage;
+    socklen_t len = ss_addr_to_sockaddr(addr, &storage);
+    int fd = socket(storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool found;
+
+    if (fd < 0)
+        return false;
+    found = connect(fd, (const struct sockaddr *)&storage, len) == 0;
+    close(fd);
+    return found;
+}
+
 void ss_socket_local(int fd, struct ss_addr *addr)
 {
     struct sockaddr_storage storage;

@@ -19,6 +19,9 @@
 /* Slots that stay resident though free. */
 #define KEEP 16
 
+/* Names that there is room for, on average. */
+#define NAMES_AN_ASSOCIATION 8
+
 /* Sockets beyond two an association: those that are still closing. */
 #define CLOSING_MAX 256
 
@@ -73,8 +76,10 @@ enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capa
     table->outs = ss_pool_new(&(struct ss_pool_options){.slot_size = sizeof(struct ss_udp_out),
                                                         .capacity = 2 * capacity + CLOSING_MAX,
                                                         .keep = KEEP});
-    table->names = ss_pool_new(&(struct ss_pool_options){
-        .slot_size = ss_udp_name_size(), .capacity = SS_UDP_NAMES_MAX * capacity, .keep = KEEP});
+    table->names = ss_pool_new(
+        &(struct ss_pool_options){.slot_size = ss_udp_name_size(),
+                                  .capacity = NAMES_AN_ASSOCIATION * capacity + SS_UDP_NAMES_MAX,
+                                  .keep = KEEP});
     if (table->buckets == NULL || table->pool == NULL || table->outs == NULL ||
         table->names == NULL) {
         ss_associations_clear(table);
@@ -186,7 +191,8 @@ static struct ss_udp_out *open_out(struct ss_association *association, const str
     if (out == NULL)
         return NULL;
     if (ss_udp_open(&out->fd, &addr, &how, &error_text) != SS_OK) {
-        ss_log_debug("[udp] socket: %s", error_text);
+        ss_log_limited(&relay->engine->dial_log, uv_now(&relay->worker->loop), SS_LOG_ERROR,
+                       "[udp] cannot bind socket: %s", error_text);
         ss_pool_release(relay->associations.outs, out);
         return NULL;
     }
@@ -201,6 +207,16 @@ static struct ss_udp_out *open_out(struct ss_association *association, const str
     out->poll.data = out;
     uv_poll_start(&out->poll, UV_READABLE, ss_udp_out_readable);
     return out;
+}
+
+bool ss_association_serves(const struct ss_association *association, enum ss_family family)
+{
+    const struct ss_engine_options *options = &association->port->relay->engine->options;
+
+    if (options->bind_ipv4.family == SS_FAMILY_NONE && options->bind_ipv6.family == SS_FAMILY_NONE)
+        return true;
+    return (family == SS_FAMILY_IPV4 ? options->bind_ipv4 : options->bind_ipv6).family !=
+           SS_FAMILY_NONE;
 }
 
 struct ss_udp_out *ss_association_out(struct ss_association *association, enum ss_family family)

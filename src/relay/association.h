@@ -85,6 +85,9 @@ struct ss_association *ss_association_new(struct ss_udp_port *port, const struct
 /* Traffic: its idle time begins anew. */
 void ss_association_touch(struct ss_association *association);
 
+/* Whether it can send to a family: with a source address of one alone, the other is not served. */
+bool ss_association_serves(const struct ss_association *association, enum ss_family family);
+
 /* Its socket for targets of a family, opened at the first use; NULL when there can't be one. */
 struct ss_udp_out *ss_association_out(struct ss_association *association, enum ss_family family);
 

@@ -47,21 +47,6 @@ struct ss_control *ss_control_open(struct ss_controls *controls, const struct ss
     return control;
 }
 
-void ss_control_close(struct ss_controls *controls, struct ss_control *control)
-{
-    if (control == NULL)
-        return;
-    while (control->associations != NULL)
-        ss_association_close(control->associations);
-    if (control->prev != NULL)
-        control->prev->next = control->next;
-    else
-        *bucket_of(controls, &control->client) = control->next;
-    if (control->next != NULL)
-        control->next->prev = control->prev;
-    ss_pool_release(controls->pool, control);
-}
-
 /* RFC 1928: a client that does not know yet where it will send from says zero. */
 static bool lets_in(const struct ss_control *control, const struct ss_addr *client)
 {
@@ -69,19 +54,57 @@ static bool lets_in(const struct ss_control *control, const struct ss_addr *clie
 
     if (!ss_ip_equal(&control->client, &client->ip))
         return false;
+    /* A request can't say a zone, so none is compared. */
     if (from->ip.family != SS_FAMILY_NONE && !ss_ip_is_any(&from->ip) &&
-        !ss_ip_equal(&from->ip, &client->ip))
+        (from->ip.family != client->ip.family ||
+         memcmp(from->ip.bytes, client->ip.bytes, sizeof from->ip.bytes) != 0))
         return false;
     return from->port == 0 || from->port == client->port;
 }
 
 struct ss_control *ss_control_find(struct ss_controls *controls, const struct ss_addr *client)
 {
-    struct ss_control *control = *bucket_of(controls, &client->ip);
+    struct ss_control *any = NULL;
 
-    while (control != NULL && !lets_in(control, client))
-        control = control->next;
-    return control;
+    for (struct ss_control *control = *bucket_of(controls, &client->ip); control != NULL;
+         control = control->next) {
+        if (!lets_in(control, client))
+            continue;
+        if (control->from.port != 0)
+            return control; /* the one that said where it sends from */
+        if (any == NULL)
+            any = control;
+    }
+    return any;
+}
+
+/* Of several clients at one address nobody can tell whose an association is: as long as one of
+ * their connections would let it in, it lives. */
+static void hand_on(struct ss_controls *controls, struct ss_association *association)
+{
+    struct ss_control *other = ss_control_find(controls, &association->client);
+
+    if (other == NULL) {
+        ss_association_close(association);
+        return;
+    }
+    ss_control_detach(association);
+    ss_control_attach(other, association);
+}
+
+void ss_control_close(struct ss_controls *controls, struct ss_control *control)
+{
+    if (control == NULL)
+        return;
+    if (control->prev != NULL)
+        control->prev->next = control->next;
+    else
+        *bucket_of(controls, &control->client) = control->next;
+    if (control->next != NULL)
+        control->next->prev = control->prev;
+    while (control->associations != NULL)
+        hand_on(controls, control->associations);
+    ss_pool_release(controls->pool, control);
 }
 
 void ss_control_attach(struct ss_control *control, struct ss_association *association)

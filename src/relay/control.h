@@ -37,10 +37,10 @@ void ss_controls_clear(struct ss_controls *controls);
 struct ss_control *ss_control_open(struct ss_controls *controls, const struct ss_ip *client,
                                    const struct ss_addr *from);
 
-/* Its associations end. NULL is fine. */
+/* Its associations end, but for those that another control lets in. NULL is fine. */
 void ss_control_close(struct ss_controls *controls, struct ss_control *control);
 
-/* The control that lets datagrams from this address in, or NULL. */
+/* The control that lets datagrams from this address in, best one that named its port; or NULL. */
 struct ss_control *ss_control_find(struct ss_controls *controls, const struct ss_addr *client);
 
 void ss_control_attach(struct ss_control *control, struct ss_association *association);

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "net/socket.h"
 #include "relay/block.h"
 #include "relay/udp_relay.h"
 #include "resolver/resolver.h"
@@ -14,7 +15,7 @@
 #define KNOWN_MS   30000
 #define UNKNOWN_MS 3000
 
-enum state { ASKING, KNOWN, UNKNOWN };
+enum state { UNKNOWN, ASKING, KNOWN };
 
 struct ss_udp_name {
     struct ss_udp_name *next;
@@ -42,17 +43,34 @@ static struct ss_worker *worker_of(const struct ss_association *association)
 
 static void drop_waiting(struct ss_udp_name *name)
 {
-    if (name->waiting != NULL)
+    if (name->waiting != NULL) {
         ss_pool_release(worker_of(name->association)->blocks, name->waiting);
+        name->association->port->relay->waiting--;
+    }
     name->waiting = NULL;
     name->waiting_count = 0;
 }
 
+static struct ss_udp_relay *relay_of(const struct ss_udp_name *name)
+{
+    return name->association->port->relay;
+}
+
+static void set_state(struct ss_udp_name *name, enum state state)
+{
+    if (name->state == ASKING)
+        relay_of(name)->asking--;
+    if (state == ASKING)
+        relay_of(name)->asking++;
+    name->state = state;
+}
+
 static void release(struct ss_udp_name *name)
 {
-    struct ss_associations *table = &name->association->port->relay->associations;
+    struct ss_associations *table = &relay_of(name)->associations;
 
     ss_resolver_cancel(name->query);
+    set_state(name, UNKNOWN);
     drop_waiting(name);
     ss_pool_release(table->names, name);
 }
@@ -62,8 +80,11 @@ static void keep(struct ss_udp_name *name, uint16_t port, size_t address_len, st
     struct ss_block *block = name->waiting;
     uint8_t *record;
 
-    if (block == NULL)
+    if (block == NULL && relay_of(name)->waiting < SS_UDP_WAITERS_MAX) {
         block = name->waiting = ss_block_acquire(worker_of(name->association)->blocks);
+        if (block != NULL)
+            relay_of(name)->waiting++;
+    }
     if (block == NULL || name->waiting_count == SS_UDP_WAITING_MAX || bytes.len > UINT16_MAX ||
         SS_BLOCK_CAPACITY - block->end < RECORD_HEAD + bytes.len) {
         ss_log_debug("[udp] too much waits for %s: a datagram is dropped", name->name);
@@ -95,59 +116,96 @@ static void send_waiting(struct ss_udp_name *name)
     drop_waiting(name);
 }
 
+/* The first address that can be sent to. */
+static const struct ss_ip *usable(const struct ss_udp_name *name, const struct ss_ip *addresses,
+                                  size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct ss_addr addr = {.ip = addresses[i], .port = 9};
+
+        if (ss_association_serves(name->association, addresses[i].family) &&
+            ss_socket_has_route(&addr))
+            return &addresses[i];
+    }
+    return NULL;
+}
+
 static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *addresses,
                         size_t count)
 {
     struct ss_udp_name *name = owner;
     uint64_t now_ms = uv_now(&worker_of(name->association)->loop);
+    const struct ss_ip *ip = status == SS_OK ? usable(name, addresses, count) : NULL;
 
     name->query = NULL;
-    if (status == SS_OK && count != 0) {
-        name->ip = addresses[0];
-        name->state = KNOWN;
+    if (ip != NULL) {
+        name->ip = *ip;
+        set_state(name, KNOWN);
         name->until_ms = now_ms + KNOWN_MS;
         send_waiting(name);
-    } else {
-        ss_log_debug("[udp] %s: %s", name->name, ss_status_text(status));
-        name->state = UNKNOWN;
-        name->until_ms = now_ms + UNKNOWN_MS;
-        drop_waiting(name);
+        return;
     }
+    ss_log_debug("[udp] %s: %s", name->name,
+                 ss_status_text(status == SS_OK ? SS_ERR_UNREACHABLE : status));
+    name->until_ms = now_ms + UNKNOWN_MS;
+    if (name->state == KNOWN)
+        return; /* an address that served is better than none */
+    set_state(name, UNKNOWN);
+    drop_waiting(name);
 }
 
+/* What is known stays so while it is asked again: traffic under way does not wait. */
 static void ask(struct ss_udp_name *name)
 {
     struct ss_worker *worker = worker_of(name->association);
 
-    name->state = ASKING;
-    name->query = ss_resolver_ask(worker->resolver, name->name, on_resolved, name);
-    if (name->query == NULL) {
-        name->state = UNKNOWN;
-        name->until_ms = uv_now(&worker->loop) + UNKNOWN_MS;
+    if (name->query != NULL)
+        return;
+    if (name->state != KNOWN && relay_of(name)->asking >= SS_UDP_ASKING_MAX) {
+        name->until_ms = uv_now(&worker->loop);
+        return;
     }
+    name->query = ss_resolver_ask(worker->resolver, name->name, on_resolved, name);
+    if (name->query == NULL)
+        name->until_ms = uv_now(&worker->loop) + UNKNOWN_MS;
+    else if (name->state != KNOWN)
+        set_state(name, ASKING);
 }
 
-/* The entry for a name, moved to the front; a new one in the place of the last if there are many.
- */
+/* Makes way for another name: the one not used for the longest time, but not what is asked for. */
+static bool give_one_up(struct ss_association *association)
+{
+    struct ss_udp_name **last = NULL;
+    struct ss_udp_name *name;
+
+    for (struct ss_udp_name **link = &association->names; *link != NULL; link = &(*link)->next)
+        if ((*link)->state != ASKING)
+            last = link;
+    if (last == NULL)
+        return false;
+    name = *last;
+    *last = name->next;
+    release(name);
+    return true;
+}
+
+/* The entry for a name, moved to the front, or a new one; NULL when there is no room. */
 static struct ss_udp_name *entry_for(struct ss_association *association, const char *text)
 {
-    struct ss_udp_name **link = &association->names;
     struct ss_udp_name *name;
     int count = 0;
 
-    for (; (name = *link) != NULL; link = &name->next, count++) {
-        if (strcasecmp(name->name, text) == 0) {
-            *link = name->next;
-            name->next = association->names;
-            association->names = name;
-            return name;
-        }
-        if (name->next == NULL && count + 1 == SS_UDP_NAMES_MAX) {
-            *link = NULL;
-            release(name);
-            break;
-        }
+    for (struct ss_udp_name **link = &association->names; (name = *link) != NULL;
+         link = &name->next, count++) {
+        if (strcasecmp(name->name, text) != 0)
+            continue;
+        *link = name->next;
+        name->next = association->names;
+        association->names = name;
+        return name;
     }
+    if (count == SS_UDP_NAMES_MAX && !give_one_up(association))
+        return NULL;
     name = ss_pool_acquire(association->port->relay->associations.names);
     if (name == NULL)
         return NULL;

@@ -15,10 +15,15 @@
 struct ss_association;
 
 /* Names an association; the one not used for the longest time makes way. */
-#define SS_UDP_NAMES_MAX 8
+#define SS_UDP_NAMES_MAX 32
 
-/* Datagrams that wait for one name. */
+/* Datagrams that wait for one name, if a block holds them. */
 #define SS_UDP_WAITING_MAX 64
+
+/* Names that are looked up at once, and those of them for which datagrams wait; of all
+ * associations, so that they leave look-ups and blocks to others. */
+#define SS_UDP_ASKING_MAX  512
+#define SS_UDP_WAITERS_MAX 128
 
 size_t ss_udp_name_size(void);
 

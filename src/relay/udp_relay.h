@@ -44,6 +44,8 @@ struct ss_udp_relay {
     struct ss_packet_sessions *sessions; /* of clients, under the 2022 methods; NULL without */
     struct ss_udp_inbox *inbox;
     struct ss_udp_outbox *outbox;
+    uint32_t asking;  /* names that are being looked up for the first time */
+    uint32_t waiting; /* blocks that hold datagrams for them */
     uint8_t *scratch; /* one sealed datagram of those that waited for a look-up */
     size_t scratch_len;
 };

@@ -10,6 +10,7 @@
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
 #include "relay/session.h"
+#include "relay/udp_name.h"
 
 /* How long a client's header waits for the first payload, beside the connecting. */
 #define FIRST_PAYLOAD_MS 20
@@ -154,8 +155,8 @@ bool ss_worker_hand_over(struct ss_worker *worker, const struct ss_handoff *hand
     bool taken = false;
 
     uv_mutex_lock(&worker->handoff_lock);
-    if (worker->handoff_count < SS_HANDOFF_MAX) {
-        uint32_t last = (worker->handoff_first + worker->handoff_count) % SS_HANDOFF_MAX;
+    if (worker->handoff_count < worker->handoff_cap) {
+        uint32_t last = (worker->handoff_first + worker->handoff_count) % worker->handoff_cap;
 
         worker->handoffs[last] = *handoff;
         worker->handoff_count++;
@@ -174,7 +175,7 @@ static bool next_handoff(struct ss_worker *worker, struct ss_handoff *handoff)
     uv_mutex_lock(&worker->handoff_lock);
     if (worker->handoff_count != 0) {
         *handoff = worker->handoffs[worker->handoff_first];
-        worker->handoff_first = (worker->handoff_first + 1) % SS_HANDOFF_MAX;
+        worker->handoff_first = (worker->handoff_first + 1) % worker->handoff_cap;
         worker->handoff_count--;
         there = true;
     }
@@ -266,7 +267,8 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     const struct ss_resolver_options resolver = {.nameservers = options->nameservers,
                                                  .ipv6_first = options->ipv6_first,
                                                  .hosts_path = options->hosts_path,
-                                                 .max_queries = 2 * engine->max_sessions};
+                                                 .max_queries =
+                                                     2 * engine->max_sessions + SS_UDP_ASKING_MAX};
     enum ss_status status;
 
     worker->engine = engine;
@@ -309,6 +311,10 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     status = make_pools(worker);
     if (status != SS_OK)
         return status;
+    worker->handoff_cap = engine->max_sessions;
+    worker->handoffs = calloc(worker->handoff_cap, sizeof *worker->handoffs);
+    if (worker->handoffs == NULL)
+        return SS_ERR_MEMORY;
     /* From malloc's mmap: resident where touched, so small traffic costs a page or two. */
     worker->read_scratch = malloc(SS_BLOCK_SIZE + SS_READ_SIZE);
     worker->write_scratch_len = SS_READ_SIZE + SEALED_EXTRA;
@@ -348,6 +354,7 @@ void ss_worker_clear(struct ss_worker *worker)
     ss_pool_free(worker->conns);
     ss_pool_free(worker->dials);
     ss_pool_free(worker->blocks);
+    free(worker->handoffs);
     free(worker->read_scratch);
     free(worker->write_scratch);
 }

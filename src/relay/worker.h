@@ -34,8 +34,6 @@ struct ss_handoff {
     bool associate; /* the request was read already: only loop 0 gets these */
 };
 
-#define SS_HANDOFF_MAX 256
-
 struct ss_worker {
     struct ss_engine *engine;
     unsigned index;
@@ -80,8 +78,8 @@ struct ss_worker {
     /* Shared with other threads. */
     _Atomic uint32_t session_count; /* also those that are on their way here */
     uv_mutex_t handoff_lock;
-    struct ss_handoff handoffs[SS_HANDOFF_MAX];
-    uint32_t handoff_first, handoff_count;
+    struct ss_handoff *handoffs; /* a ring, with a place for each session */
+    uint32_t handoff_cap, handoff_first, handoff_count;
 };
 
 SS_CHECKED enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine,

@@ -142,6 +142,34 @@ static void an_association_ends_with_its_connection(void **state)
     chain_stop(&chain);
 }
 
+static void another_clients_end_leaves_an_association_alone(void **state)
+{
+    struct chain chain = {.options = rig_defaults()};
+    uint8_t bytes[64];
+    uint16_t own, port;
+    int fd = rig_udp_open(&own);
+    int first, second;
+    uint16_t seen = 0;
+    (void)state;
+
+    chain_with_local(&chain);
+    first = rig_socks_associate(chain.client.port, &port);
+    second = rig_socks_associate(chain.client.port, &port);
+    for (int round = 0; round < 2; round++) {
+        rig_udp_send(fd, port, bytes, put_header(bytes, chain.echo.port) + 1);
+        rig_udp_receive(fd, bytes, sizeof bytes, NULL);
+        if (round == 0) {
+            seen = chain.echo.last_from;
+            close(second);
+            rig_wait_until(ss_engine_sessions(chain.client.engine) == 1);
+        }
+    }
+    assert_int_equal(chain.echo.last_from, seen);
+    close(first);
+    close(fd);
+    chain_stop(&chain);
+}
+
 static void one_client_has_one_port_for_all_targets(void **state)
 {
     struct chain chain = {.options = rig_defaults()};
@@ -280,6 +308,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(datagrams_of_many_sizes_come_back_through_a_tunnel),
         cmocka_unit_test(datagrams_come_back_through_an_associate),
         cmocka_unit_test(an_association_ends_with_its_connection),
+        cmocka_unit_test(another_clients_end_leaves_an_association_alone),
         cmocka_unit_test(one_client_has_one_port_for_all_targets),
         cmocka_unit_test(the_oldest_association_makes_way),
         cmocka_unit_test(an_idle_association_ends),

@@ -56,6 +56,26 @@ static void a_request_narrows_it(void **state)
     ss_controls_clear(&controls);
 }
 
+static void the_control_that_named_its_port_is_preferred(void **state)
+{
+    struct ss_controls controls;
+    struct ss_addr client = address(1, 4000);
+    const struct ss_addr anywhere = {0};
+    struct ss_control *narrow, *wide;
+    (void)state;
+
+    assert_int_equal(ss_controls_init(&controls, 4), SS_OK);
+    narrow = ss_control_open(&controls, &client.ip, &client);
+    wide = ss_control_open(&controls, &client.ip, &anywhere);
+    assert_ptr_equal(ss_control_find(&controls, &client), narrow);
+    client.port = 4001;
+    assert_ptr_equal(ss_control_find(&controls, &client), wide);
+    ss_control_close(&controls, wide);
+    assert_null(ss_control_find(&controls, &client));
+    ss_control_close(&controls, narrow);
+    ss_controls_clear(&controls);
+}
+
 static void places_are_bounded_and_come_back(void **state)
 {
     struct ss_controls controls;
@@ -83,6 +103,7 @@ int control_tests(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_an_address_with_a_connection_is_let_in),
         cmocka_unit_test(a_request_narrows_it),
+        cmocka_unit_test(the_control_that_named_its_port_is_preferred),
         cmocka_unit_test(places_are_bounded_and_come_back),
     };
 
