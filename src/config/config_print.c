@@ -64,7 +64,7 @@ static json_t *server_json(const struct ss_config_server *server)
     set_secret(object, "key", server->key);
     set_text(object, "mode", ss_mode_text(server->mode));
     set_text(object, "plugin", server->plugin);
-    set_text(object, "plugin_opts", server->plugin_opts);
+    set_secret(object, "plugin_opts", server->plugin_opts);
     set_text(object, "remarks", server->name);
     if (server->identity_count != 0)
         set(object, "users", identities_json(server));

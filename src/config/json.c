@@ -147,6 +147,19 @@ static void place(struct ss_json_error *error, const char *text, size_t offset)
     }
 }
 
+/* jansson shows what it stood at. That may be a password, or the rest of one behind a quote too
+ * many, so only punctuation stays; the place says the rest. */
+static void hide_quotes(char *text)
+{
+    char *near = strstr(text, " near '"), *escape;
+
+    if (near != NULL && strspn(near + 7, "{}[]:,'") != strlen(near + 7))
+        *near = '\0';
+    escape = strstr(text, " '\\");
+    if (escape != NULL)
+        *escape = '\0';
+}
+
 /* What helps with the mistakes that are made most. */
 static void hint(struct ss_json_error *error, const char *text, size_t len, size_t offset)
 {
@@ -182,7 +195,9 @@ struct json_t *ss_json_parse(char *text, size_t len, struct ss_json_error *error
 
     offset = error_offset(&found, text, len);
     place(error, text, offset);
+    hide_quotes(found.text);
     snprintf(error->text, sizeof error->text, "%s", found.text);
+    ss_wipe(&found, sizeof found);
     hint(error, text, len, offset);
     return NULL;
 }

@@ -120,8 +120,10 @@ enum ss_status ss_member_expand_password(char **password, const char *where)
     (*password)[len - 1] = '\0';
     value = getenv(*password + 2);
     if (value == NULL) {
-        ss_log_warn("%sthe environment has no %s; the password is taken as it stands", where,
-                    *password + 2);
+        /* Without the name: it may be a password that only looks like one. */
+        ss_log_warn("%sthe environment has no variable of the name in '${...}'; the password is "
+                    "taken as it stands",
+                    where);
         (*password)[len - 1] = '}';
         return SS_OK;
     }

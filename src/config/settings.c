@@ -57,7 +57,7 @@ const struct ss_setting ss_settings[] = {
     {.key = "plugin", .option = "plugin", .argument = "program", .help = "SIP003 plugin",
      .kind = SS_KIND_TEXT, .rule = SS_RULE_TEXT, .line = ALL, .file = ALL, AT(plugin)},
     {.key = "plugin_opts", .option = "plugin-opts", .argument = "options",
-     .help = "options for the plugin", .kind = SS_KIND_TEXT, .rule = SS_RULE_TEXT, .line = ALL,
+     .help = "options for the plugin", .kind = SS_KIND_SECRET, .rule = SS_RULE_TEXT, .line = ALL,
      .file = ALL, AT(plugin_opts)},
     {.key = "acl", .option = "acl", .argument = "file", .help = "access control list",
      .kind = SS_KIND_TEXT, .rule = SS_RULE_TEXT, .line = L | S | M, .file = L | S | M, AT(acl)},

@@ -169,7 +169,23 @@ static void passwords_may_name_a_variable(void **state)
     unsetenv("SS_TEST_PW");
     r = read_text(L, text);
     assert_string_equal(r->config.servers[0].password, "${SS_TEST_PW}");
-    assert_int_equal(reading_count(r, "WARN", "SS_TEST_PW"), 1);
+    assert_int_equal(reading_count(r, "WARN", "the environment has no variable"), 1);
+    reading_end(r);
+}
+
+static void a_password_that_looks_like_a_variable_is_not_shown(void **state)
+{
+    struct reading *r;
+    (void)state;
+
+    reading_file(
+        "{\"servers\":[{\"server\":\"192.0.2.1\",\"server_port\":1,\"method\":\"aes-128-gcm\","
+        "\"password\":\"${hunter2}\"}],\"locals\":[{\"local_port\":1080}]}");
+    r = reading_begin(SS_PROGRAM_LOCAL, "-c c.json");
+    assert_true(r->good);
+    assert_string_equal(r->config.servers[0].password, "${hunter2}");
+    assert_int_equal(reading_count(r, "WARN", "servers[0]: "), 1);
+    assert_int_equal(reading_count(r, "", "hunter2"), 0);
     reading_end(r);
 }
 
@@ -280,6 +296,7 @@ int extended_tests(void)
         cmocka_unit_test(wrong_entries_are_named),
         cmocka_unit_test(unknown_members_of_entries_are_named_with_their_place),
         cmocka_unit_test(passwords_may_name_a_variable),
+        cmocka_unit_test(a_password_that_looks_like_a_variable_is_not_shown),
         cmocka_unit_test(many_ports_in_one_server),
         cmocka_unit_test(users_of_socks_clients),
         cmocka_unit_test(dns_as_a_list_of_addresses),

@@ -121,6 +121,28 @@ static void errors_name_line_column_and_what_was_expected(void **state)
     }
 }
 
+/* What stands where something else was expected may be a password, or the rest of one. */
+static void errors_show_nothing_of_the_text(void **state)
+{
+    static const char *const texts[] = {
+        "{\"password\" \"hunter2\"}",      "{\"password\": hunter2}",
+        "{\"password\": \"x\"hunter2\"}",  "{\"password\": \"x\" \"hunter2\"}",
+        "{\"password\": \"hunter2\n\"}",   "{\"password\": \"x\\hunter2\"}",
+        "{\"password\": \"\\uhunter2\"}",  "{\"password\": \"hunter2",
+        "{\"password\": \"hunter2\xff\"}", "{\"a\": 1 \"hunter2\": 2}",
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct ss_json_error error;
+
+        assert_null(parse_bytes(texts[i], strlen(texts[i]), &error));
+        assert_true(error.text[0] != '\0');
+        if (strstr(error.text, "hunt") != NULL)
+            fail_msg("%s: %s", texts[i], error.text);
+    }
+}
+
 static void a_document_cut_anywhere_is_an_error_only(void **state)
 {
     static const char *const texts[] = {
@@ -215,6 +237,7 @@ int json_tests(void)
         cmocka_unit_test(tolerances),
         cmocka_unit_test(blanking_keeps_every_place),
         cmocka_unit_test(errors_name_line_column_and_what_was_expected),
+        cmocka_unit_test(errors_show_nothing_of_the_text),
         cmocka_unit_test(a_document_cut_anywhere_is_an_error_only),
         cmocka_unit_test(every_prefix_of_a_file_is_an_error_only),
         cmocka_unit_test(the_file_is_named_in_front_of_the_place),

@@ -48,6 +48,17 @@ static void secrets_are_hidden(void **state)
     assert_non_null(strstr(text, "\"password\": \"***\""));
     free(text);
     reading_end(r);
+
+    /* Plugins have passwords too. */
+    r = reading_begin(SS_PROGRAM_LOCAL, "-s 192.0.2.1 -p 1 -l 2 -k x --plugin p --plugin-opts "
+                                        "pw=hunter2 --check-config");
+    assert_true(r->good);
+    assert_string_equal(r->config.servers[0].plugin_opts, "pw=hunter2");
+    text = print(&r->config);
+    assert_null(strstr(text, "hunter2"));
+    assert_non_null(strstr(text, "\"plugin_opts\": \"***\""));
+    free(text);
+    reading_end(r);
 }
 
 /* The same setting from the line and from a file comes to the same. */
