@@ -170,10 +170,6 @@ static bool plan_local(struct ss_service *service, size_t index, const struct ss
         fill_client(service, plan, index, users);
         if (!resolve_host(plan))
             return false;
-        if (plan->options.upstream_count == 0) {
-            ss_log_error("none of the servers is for %s", udp ? "UDP" : "TCP");
-            return false;
-        }
     }
     return true;
 }
@@ -197,12 +193,37 @@ static bool plan_client(struct ss_service *service)
                 (struct ss_socks5_user){local->users[u].name, local->users[u].password};
         if (config->program == SS_PROGRAM_TUNNEL &&
             ss_target_from_host(&service->targets[i], local->target.host, local->target.port) !=
-                SS_OK) {
+                SS_OK)
+            return false; /* ss_service_plans_fit has said so */
+        if (!plan_local(service, i, own))
+            return false;
+    }
+    return true;
+}
+
+static bool any_server_is_for(const struct ss_config *config, bool udp)
+{
+    for (size_t i = 0; i < config->server_count; i++)
+        if (config->servers[i].mode != (udp ? SS_MODE_TCP_ONLY : SS_MODE_UDP_ONLY))
+            return true;
+    ss_log_error("none of the servers is for %s", udp ? "UDP" : "TCP");
+    return false;
+}
+
+bool ss_service_plans_fit(const struct ss_config *config)
+{
+    for (size_t i = 0; config->program != SS_PROGRAM_SERVER && i < config->local_count; i++) {
+        const struct ss_config_local *local = &config->locals[i];
+        struct ss_target target;
+
+        if ((local->mode != SS_MODE_UDP_ONLY && !any_server_is_for(config, false)) ||
+            (local->mode != SS_MODE_TCP_ONLY && !any_server_is_for(config, true)))
+            return false;
+        if (config->program == SS_PROGRAM_TUNNEL &&
+            ss_target_from_host(&target, local->target.host, local->target.port) != SS_OK) {
             ss_log_error("tunnel_address: '%s' is not a host", local->target.host);
             return false;
         }
-        if (!plan_local(service, i, own))
-            return false;
     }
     return true;
 }

@@ -168,7 +168,7 @@ static bool prepare(struct ss_service *service)
         ss_log_error("failed to set nameservers");
         return false;
     }
-    return true;
+    return ss_service_plans_fit(config);
 }
 
 /* A program that goes to the background says its lines there, as people find them in its log. */

@@ -64,7 +64,11 @@ void ss_service_warn_of_streams(void);
 /* What has been relayed so far: totals, and the ports and users that had most of it. */
 void ss_service_log_traffic(const struct ss_service *service, const struct ss_engine *engine);
 
-/* Which sockets there will be; looks names up. False after the error lines. */
+/* Whether there can be plans at all, as far as no name has to be looked up for it. False after the
+ * error lines. */
+bool ss_service_plans_fit(const struct ss_config *config);
+/* Which sockets there will be, of a configuration whose plans fit; looks names up. False after the
+ * error lines. */
 bool ss_service_make_plans(struct ss_service *service);
 /* What is left open until it is time to listen: default addresses, and families. May ask a name
  * server. */

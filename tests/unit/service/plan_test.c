@@ -56,9 +56,9 @@ static struct planned *plan(enum ss_program program, const char *json)
     ss_log_set_sink(keep);
     assert_true(ss_config_read(&planned->config, program, 3, arguments, read_file, &exit_code));
     planned->service.config = &planned->config;
-    planned->good = ss_service_supports(&planned->config) &&
-                    ss_service_make_profiles(&planned->service) &&
-                    ss_service_make_plans(&planned->service);
+    planned->good =
+        ss_service_supports(&planned->config) && ss_service_make_profiles(&planned->service) &&
+        ss_service_plans_fit(&planned->config) && ss_service_make_plans(&planned->service);
     if (planned->good)
         ss_service_settle_plans(&planned->service);
     ss_log_set_sink(NULL);
