@@ -50,8 +50,8 @@ static bool write_pid(int fd, pid_t pid)
     return write(fd, text, (size_t)len) == len;
 }
 
-/* The parent's part: back when the child has said a word, or can't any more. */
-static void wait_for_child(pid_t child, int fd, int *exit_code)
+/* The parent's part: back when the child has said a word, or can't any more. True: it serves. */
+static bool wait_for_child(pid_t child, int fd, int *exit_code)
 {
     char word;
     ssize_t got;
@@ -67,6 +67,7 @@ static void wait_for_child(pid_t child, int fd, int *exit_code)
         *exit_code = WIFEXITED(how) && WEXITSTATUS(how) != 0 ? WEXITSTATUS(how) : 255;
     }
     close(fd);
+    return got == 1;
 }
 
 /* Closes what is open and leaves a struct that stands for no background. */
@@ -81,6 +82,22 @@ static void forget(struct ss_background *background)
     background->pid_fd = background->ready_fd = -1;
 }
 
+static bool is_there(const char *path, int fd)
+{
+    struct stat ours, there;
+
+    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_dev == there.st_dev &&
+           ours.st_ino == there.st_ino;
+}
+
+/* Only what is still our file: someone may have put another in its place. */
+static void remove_file(const struct ss_background *background)
+{
+    if (is_regular(background->pid_fd) && is_there(background->pid_path, background->pid_fd) &&
+        unlink(background->pid_path) != 0 && ftruncate(background->pid_fd, 0) != 0)
+        errno = 0;
+}
+
 static void detach(void)
 {
     int null;
@@ -88,7 +105,7 @@ static void detach(void)
     umask(022);
     setsid();
     if (chdir("/") != 0)
-        return; /* it only keeps a file system busy */
+        errno = 0; /* it only keeps a file system busy */
     null = open("/dev/null", O_RDWR);
     if (null < 0)
         return;
@@ -109,8 +126,9 @@ enum ss_background_side ss_background_enter(struct ss_background *background, co
     background->pid_path = absolute(pid_path);
     if (background->pid_path == NULL)
         goto failed;
+    /* A pipe that nobody reads is an error, not a reason to wait. */
     background->pid_fd =
-        open(background->pid_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+        open(background->pid_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     if (background->pid_fd < 0)
         goto failed;
     if (is_regular(background->pid_fd) && flock(background->pid_fd, LOCK_EX | LOCK_NB) != 0 &&
@@ -139,9 +157,11 @@ enum ss_background_side ss_background_enter(struct ss_background *background, co
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
             ;
         ends[1] = -1;
+        remove_file(background);
         goto failed_with_text;
     }
-    wait_for_child(child, ends[0], exit_code);
+    if (!wait_for_child(child, ends[0], exit_code))
+        remove_file(background);
     forget(background);
     return SS_BACKGROUND_PARENT;
 
@@ -168,15 +188,8 @@ void ss_background_ready(struct ss_background *background)
 
 void ss_background_leave(struct ss_background *background)
 {
-    struct stat ours, there;
-
     if (background->pid_path == NULL)
         return;
-    /* Only what is still our file: someone may have put another in its place. */
-    if (is_regular(background->pid_fd) && fstat(background->pid_fd, &ours) == 0 &&
-        stat(background->pid_path, &there) == 0 && ours.st_dev == there.st_dev &&
-        ours.st_ino == there.st_ino && unlink(background->pid_path) != 0 &&
-        ftruncate(background->pid_fd, 0) != 0)
-        errno = 0;
+    remove_file(background);
     forget(background);
 }

@@ -46,8 +46,8 @@ enum ss_background_side {
 /*
  * Forks. The file for the process id is opened first, and locked: a stale one is replaced, one of a
  * process that lives is not. The parent writes the child's id to it and comes back when the child
- * has said that it serves, or has ended. The child leads a session of its own, in the root
- * directory, with its streams at /dev/null.
+ * has said that it serves, or has ended, which removes the file. The child leads a session of its
+ * own, in the root directory, with its streams at /dev/null.
  */
 enum ss_background_side ss_background_enter(struct ss_background *background, const char *pid_path,
                                             const char **error_text, int *exit_code);

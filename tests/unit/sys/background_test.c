@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,8 +38,32 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
+static bool root_is_closed;
+
+/* Stands in front of the library's, so that the way to the root directory can be closed. */
+int chdir(const char *path)
+{
+    if (root_is_closed && strcmp(path, "/") == 0) {
+        errno = EACCES;
+        return -1;
+    }
+    return (int)syscall(SYS_chdir, path);
+}
+
+static bool streams_are_null(void)
+{
+    struct stat null, stream;
+
+    if (stat("/dev/null", &null) != 0)
+        return false;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &stream) != 0 || stream.st_rdev != null.st_rdev)
+            return false;
+    return true;
+}
+
 /* How the program in the background ends. */
-enum ending { ENDS_AT_ONCE, SERVES, SERVES_WELL };
+enum ending { ENDS_AT_ONCE, ENDS_OUT_OF_ROOT, SERVES, SERVES_WELL };
 
 struct program {
     int exit_code; /* of what the shell started */
@@ -53,6 +79,7 @@ static _Noreturn void act(const char *path, enum ending ending, int hold)
     int exit_code = 99;
     char byte;
 
+    root_is_closed = ending == ENDS_OUT_OF_ROOT;
     switch (ss_background_enter(&background, path, &error_text, &exit_code)) {
     case SS_BACKGROUND_FAILED:
         _exit(255);
@@ -63,6 +90,8 @@ static _Noreturn void act(const char *path, enum ending ending, int hold)
     }
     if (ending == ENDS_AT_ONCE)
         _exit(7);
+    if (ending == ENDS_OUT_OF_ROOT)
+        _exit(streams_are_null() ? 8 : 9);
     ss_background_ready(&background);
     if (read(hold, &byte, 1) == 0 && ending == SERVES_WELL)
         ss_background_leave(&background);
@@ -170,6 +199,28 @@ static void who_started_it_learns_that_it_did_not_serve(void **state)
 
     assert_int_equal(program.exit_code, 7);
     end(&program);
+    assert_int_not_equal(access(pid_path, F_OK), 0);
+}
+
+static void the_streams_go_though_the_folder_does_not(void **state)
+{
+    struct program program = start(pid_path, ENDS_OUT_OF_ROOT);
+    (void)state;
+
+    assert_int_equal(program.exit_code, 8);
+    end(&program);
+}
+
+static void a_pipe_that_nobody_reads_is_not_waited_for(void **state)
+{
+    struct program program;
+    (void)state;
+
+    assert_int_equal(mkfifo(pid_path, 0600), 0);
+    program = start(pid_path, SERVES);
+    assert_int_equal(program.exit_code, 255);
+    end(&program);
+    assert_int_equal(unlink(pid_path), 0);
 }
 
 static void a_file_that_can_not_be_written_starts_nothing(void **state)
@@ -218,6 +269,8 @@ int background_tests(void)
         cmocka_unit_test(a_stale_file_is_replaced),
         cmocka_unit_test(a_file_of_a_process_that_runs_is_not),
         cmocka_unit_test(who_started_it_learns_that_it_did_not_serve),
+        cmocka_unit_test(the_streams_go_though_the_folder_does_not),
+        cmocka_unit_test(a_pipe_that_nobody_reads_is_not_waited_for),
         cmocka_unit_test(a_file_that_can_not_be_written_starts_nothing),
         cmocka_unit_test(a_relative_path_is_that_of_the_start),
         cmocka_unit_test(a_device_serves_as_no_file),
