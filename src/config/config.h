@@ -143,7 +143,8 @@ struct ss_config {
 
 /*
  * Reads a whole file of at most `limit` bytes into *text (to be freed by the caller, with a NUL
- * behind it that *len does not count). SS_ERR_LIMIT when it is larger, or a directory.
+ * behind it that *len does not count). SS_ERR_LIMIT when it is larger, SS_ERR_ARGUMENT when it is a
+ * directory.
  */
 typedef enum ss_status ss_config_read_file_fn(char **text, size_t *len, const char *path,
                                               size_t limit);

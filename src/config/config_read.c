@@ -15,13 +15,19 @@
 
 static const char fallback_path[] = "/etc/shadowsocks-libev/config.json";
 
+static const char *reason(enum ss_status status)
+{
+    return status == SS_ERR_ARGUMENT ? "it is a directory" : ss_status_text(status);
+}
+
 static void log_unreadable(const char *path, enum ss_status status)
 {
-    if (status == SS_ERR_LIMIT)
+    /* To the classic suite a directory was a file without end. */
+    if (status == SS_ERR_LIMIT || status == SS_ERR_ARGUMENT)
         ss_log_error("Too large config file.");
     else
         ss_log_error("Invalid config path.");
-    ss_log_error("%s: %s", path, ss_status_text(status));
+    ss_log_error("%s: %s", path, reason(status));
 }
 
 static void free_text(char *text, size_t len)
@@ -86,7 +92,7 @@ static enum ss_status read_users(struct ss_config_user **users, size_t *count, c
     enum ss_status status = reader(&text, &len, path, FILE_MAX);
 
     if (status != SS_OK) {
-        ss_log_error("socks5_auth_config_path: %s: %s", path, ss_status_text(status));
+        ss_log_error("socks5_auth_config_path: %s: %s", path, reason(status));
         return SS_ERR_ARGUMENT;
     }
     status = ss_config_auth_read(users, count, path, text, len);

@@ -23,32 +23,35 @@ static int hex(char c)
     return -1;
 }
 
-/* A copy of `len` characters with %XX resolved; NULL for a bad escape or a NUL inside. */
-static char *unescape(const char *text, size_t len)
+/* A copy of `len` characters with %XX resolved. NULL, or what is wrong with them. */
+static const char *unescape(char **out, const char *text, size_t len)
 {
+    const char *wrong = NULL;
     char *copy = malloc(len + 1);
     size_t used = 0;
 
     if (copy == NULL)
-        return NULL;
-    for (size_t i = 0; i < len; i++) {
-        int value = (unsigned char)text[i];
-
-        if (text[i] == '%') {
-            value = i + 2 < len && hex(text[i + 1]) >= 0 && hex(text[i + 2]) >= 0
-                        ? hex(text[i + 1]) * 16 + hex(text[i + 2])
-                        : 0;
+        return "out of memory";
+    for (size_t i = 0; wrong == NULL && i < len; i++) {
+        if (text[i] != '%') {
+            copy[used++] = text[i];
+        } else if (i + 2 >= len || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0) {
+            wrong = "a percent sign is not followed by two hexadecimal digits";
+        } else {
+            copy[used++] = (char)(hex(text[i + 1]) * 16 + hex(text[i + 2]));
+            if (copy[used - 1] == '\0')
+                wrong = "%00, the character that ends a text, has no place in it";
             i += 2;
         }
-        if (value == 0) {
-            ss_wipe(copy, used);
-            free(copy);
-            return NULL;
-        }
-        copy[used++] = (char)value;
     }
     copy[used] = '\0';
-    return copy;
+    if (wrong == NULL) {
+        *out = copy;
+    } else {
+        ss_wipe(copy, used);
+        free(copy);
+    }
+    return wrong;
 }
 
 /* What a base64 text stands for, as a string without NUL; NULL when it is none. */
@@ -99,18 +102,19 @@ static const char *read_user(struct ss_url *url, const char *text, size_t len)
 {
     const char *colon = memchr(text, ':', len);
     const char *wrong;
-    char *plain, *decoded;
+    char *plain = NULL, *decoded;
 
     if (colon != NULL) {
-        url->method = unescape(text, (size_t)(colon - text));
-        url->password = unescape(colon + 1, len - (size_t)(colon - text) - 1);
-        if (url->method == NULL || url->password == NULL)
-            return "a percent sign is not followed by two hexadecimal digits";
+        wrong = unescape(&url->method, text, (size_t)(colon - text));
+        if (wrong == NULL)
+            wrong = unescape(&url->password, colon + 1, len - (size_t)(colon - text) - 1);
+        if (wrong != NULL)
+            return wrong;
         return url->method[0] != '\0' ? NULL : "the method is missing";
     }
-    plain = unescape(text, len);
-    if (plain == NULL)
-        return "a percent sign is not followed by two hexadecimal digits";
+    wrong = unescape(&plain, text, len);
+    if (wrong != NULL)
+        return wrong;
     decoded = decode(plain, strlen(plain));
     ss_secret_free(plain);
     if (decoded == NULL)
@@ -137,6 +141,8 @@ static const char *read_host(struct ss_url *url, const char *text, size_t len)
     size_t host_len;
     char digits[6];
 
+    if (memchr(text, '/', len) != NULL)
+        return "a path stands behind the server, where it has no meaning";
     if (colon == NULL)
         return "the port is missing";
     host_len = (size_t)(colon - text);
@@ -177,11 +183,11 @@ static const char *read_query(struct ss_url *url, const char *text, size_t len)
         size_t part = end != NULL ? (size_t)(end - text) : len;
 
         if (part > 7 && strncmp(text, "plugin=", 7) == 0 && url->plugin == NULL) {
-            char *value = unescape(text + 7, part - 7);
-            char *options;
+            char *value = NULL, *options;
+            const char *wrong = unescape(&value, text + 7, part - 7);
 
-            if (value == NULL)
-                return "a percent sign is not followed by two hexadecimal digits";
+            if (wrong != NULL)
+                return wrong;
             options = strchr(value, ';');
             if (options != NULL)
                 *options++ = '\0';
@@ -242,9 +248,9 @@ const char *ss_url_parse(struct ss_url *url, const char *text)
     tag = strchr(text, '#');
     if (tag != NULL) {
         len = (size_t)(tag - text);
-        url->tag = unescape(tag + 1, strlen(tag + 1));
-        if (url->tag == NULL)
-            return "a percent sign is not followed by two hexadecimal digits";
+        wrong = unescape(&url->tag, tag + 1, strlen(tag + 1));
+        if (wrong != NULL)
+            return wrong;
     }
     at = find_last(text, len, '@');
     /* An @ behind a query is part of that. */

@@ -91,9 +91,13 @@ enum ss_status ss_file_read(char **text, size_t *len, const char *path, size_t l
     *len = 0;
     if (fd < 0)
         return status_of(errno);
-    status = SS_ERR_LIMIT;
-    if (fstat(fd, &about) != 0 || S_ISDIR(about.st_mode))
+    status = SS_ERR_IO;
+    if (fstat(fd, &about) != 0)
         goto done;
+    status = SS_ERR_ARGUMENT;
+    if (S_ISDIR(about.st_mode))
+        goto done;
+    status = SS_ERR_LIMIT;
     if (S_ISREG(about.st_mode)) {
         if (about.st_size < 0 || (uintmax_t)about.st_size > limit)
             goto done;

@@ -225,6 +225,11 @@ static void files_that_are_no_configuration(void **state)
     assert_int_equal(r->exit_code, 255);
     assert_int_equal(reading_count(r, "ERROR", "Invalid config path."), 1);
     reading_end(r);
+    r = reading_begin(S, "-c folder");
+    assert_int_equal(r->exit_code, 255);
+    assert_int_equal(reading_count(r, "ERROR", "Too large config file."), 1);
+    assert_int_equal(reading_count(r, "ERROR", "folder: it is a directory"), 1);
+    reading_end(r);
     reading_bytes("", (size_t)17 << 20);
     r = reading_begin(S, "-c c.json");
     assert_int_equal(reading_count(r, "ERROR", "Too large config file."), 1);

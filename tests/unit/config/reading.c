@@ -44,6 +44,8 @@ static enum ss_status read_file(char **text, size_t *len, const char *path, size
     bool users = strcmp(path, "users.json") == 0;
     const char *from = users ? users_text : file_bytes;
 
+    if (strcmp(path, "folder") == 0)
+        return SS_ERR_ARGUMENT;
     if (from == NULL || strstr(path, "json") == NULL)
         return SS_ERR_NOT_FOUND;
     *len = users ? strlen(from) : file_len;

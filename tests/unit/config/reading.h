@@ -18,7 +18,7 @@ struct reading {
 void reading_file(const char *text);
 /* As many bytes as given, with nothing behind them. */
 void reading_bytes(const char *bytes, size_t len);
-/* A second file, users.json. */
+/* A second file, users.json. The path `folder` always is a directory. */
 void reading_users(const char *text);
 
 /* A command line without the program's name, cut at blanks. To be ended with reading_end. */

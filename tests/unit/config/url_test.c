@@ -112,6 +112,35 @@ static void odd_texts_are_refused(void **state)
     }
 }
 
+static void what_is_wrong_is_named(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"ss://aes-128-gcm:a%00b@192.0.2.1:1", "%00"},
+        {"ss://aes-128-gcm:ab@192.0.2.1:1#%00", "%00"},
+        {"ss://aes-128-gcm:ab@192.0.2.1:1/?plugin=a%00", "%00"},
+        {"ss://aes-128-gcm:a%0gb@192.0.2.1:1", "hexadecimal"},
+        {"ss://aes-128-gcm:ab@192.0.2.1:1#%0", "hexadecimal"},
+        {"ss://aes-128-gcm:ab@127.0.0.1:8388/foo", "path"},
+        {"ss://aes-128-gcm:ab@127.0.0.1:8388//", "path"},
+        {"ss://aes-128-gcm:ab@127.0.0.1:8388/foo?plugin=x", "path"},
+        {"ss://aes-128-gcm:ab@127.0.0.1:8388x", "port"},
+        {"ss://aes-128-gcm:ab@127.0.0.1", "port"},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct ss_url url;
+        const char *wrong = ss_url_parse(&url, cases[i].text);
+
+        assert_non_null(wrong);
+        if (strstr(wrong, cases[i].says) == NULL)
+            fail_msg("%s: %s", cases[i].text, wrong);
+        ss_url_clear(&url);
+    }
+}
+
 static void every_prefix_ends_without_harm(void **state)
 {
     json_t *list = vectors("valid");
@@ -180,6 +209,7 @@ int url_tests(void)
         cmocka_unit_test(the_vectors_are_read_and_written),
         cmocka_unit_test(invalid_vectors_are_refused),
         cmocka_unit_test(odd_texts_are_refused),
+        cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(every_prefix_ends_without_harm),
         cmocka_unit_test(literal_colons_stay_in_a_key_chain),
         cmocka_unit_test(a_url_stands_where_a_file_may),

@@ -69,7 +69,7 @@ static void what_is_no_file(void **state)
     size_t len;
     (void)state;
 
-    assert_int_equal(ss_file_read(&text, &len, folder, 100), SS_ERR_LIMIT);
+    assert_int_equal(ss_file_read(&text, &len, folder, 100), SS_ERR_ARGUMENT);
     assert_int_equal(ss_file_read(&text, &len, "/nosuch/file", 100), SS_ERR_NOT_FOUND);
     assert_int_equal(ss_file_read(&text, &len, "", 100), SS_ERR_NOT_FOUND);
     if (geteuid() != 0) {
