@@ -160,6 +160,8 @@ static enum ss_status convert_mode(enum ss_mode *mode, const struct ss_raw *raw,
     if (raw->extended)
         return ss_key_error("", "mode", "tcp_only, tcp_and_udp or udp_only");
     ss_log_info("ignore unknown mode: %s, use tcp_only as fallback", text);
+    ss_log_warn("'mode': '%s' is not tcp_only, tcp_and_udp or udp_only; TCP alone is relayed",
+                text);
     *mode = SS_MODE_TCP_ONLY;
     return SS_OK;
 }
@@ -214,6 +216,8 @@ static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size
     case SS_KIND_LOOSE: {
         long long value = text != NULL ? strtoll(text, NULL, 10) : 0;
 
+        if (setting->max != 0 && (value < 0 || value > (long long)setting->max))
+            return refuse_number(setting, source, text, 0, setting->max);
         *(uint32_t *)field =
             value > (long long)setting->min && value <= INT32_MAX ? (uint32_t)value : 0;
         return SS_OK;

@@ -11,7 +11,8 @@ enum ss_setting_kind {
     SS_KIND_SECRET,
     SS_KIND_FLAG,
     SS_KIND_NUMBER, /* uint32_t, min to max */
-    SS_KIND_LOOSE,  /* uint32_t; what is no number, or not above min, is 0 (the classic's atoi) */
+    SS_KIND_LOOSE,  /* uint32_t; what is no number, or not above min, is 0 (the classic's atoi);
+                     * outside 0 to max, where there is a max, it is refused */
     SS_KIND_PORT,
     SS_KIND_MODE,
     SS_KIND_LEVEL,

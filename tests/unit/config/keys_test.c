@@ -338,6 +338,7 @@ static void an_unknown_mode_falls_back(void **state)
     assert_int_equal(r->config.mode, SS_MODE_TCP_ONLY);
     assert_int_equal(
         reading_count(r, "INFO", "ignore unknown mode: both, use tcp_only as fallback"), 1);
+    assert_int_equal(reading_count(r, "WARN", "'mode': 'both' is not tcp_only"), 1);
     reading_end(r);
     r = read_with(S, "mode", "\"tcp_and_udp\"");
     assert_int_equal(r->config.servers[0].mode, SS_MODE_TCP_AND_UDP);
@@ -354,6 +355,46 @@ static void buffers_below_16383_are_off(void **state)
     r = read_with(S, "tcp_outgoing_rcvbuf", "65536");
     assert_int_equal(r->config.tcp_outgoing_rcvbuf, 65536);
     reading_end(r);
+}
+
+static void buffers_that_no_system_has_are_refused(void **state)
+{
+    static const char *const keys[] = {"tcp_incoming_sndbuf", "tcp_incoming_rcvbuf",
+                                       "tcp_outgoing_sndbuf", "tcp_outgoing_rcvbuf"};
+    static const char *const options[] = {"--tcp-incoming-sndbuf", "--tcp-incoming-rcvbuf",
+                                          "--tcp-outgoing-sndbuf", "--tcp-outgoing-rcvbuf"};
+    static const char *const values[] = {"-1", "2147483648", "99999999999999999999"};
+    (void)state;
+
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t v = 0; v < 3; v++) {
+            char line[128], says[128];
+            struct reading *r;
+
+            snprintf(line, sizeof line, "-p 1 -k x %s %s", options[i], values[v]);
+            snprintf(says, sizeof says, "%s: '%s' is not a number from 0 to 2147483647", options[i],
+                     values[v]);
+            r = reading_begin(S, line);
+            assert_false(r->good);
+            assert_int_equal(r->exit_code, 255);
+            assert_int_equal(reading_count(r, "ERROR", says), 1);
+            reading_end(r);
+            if (v == 2)
+                continue; /* no integer of JSON */
+            snprintf(says, sizeof says, "'%s': '%s' is not a number from 0 to 2147483647", keys[i],
+                     values[v]);
+            r = read_with(S, keys[i], values[v]);
+            assert_false(r->good);
+            assert_int_equal(reading_count(r, "ERROR", says), 1);
+            reading_end(r);
+        }
+        {
+            struct reading *r = read_with(S, keys[i], "2147483647");
+
+            assert_true(r->good);
+            reading_end(r);
+        }
+    }
 }
 
 static void what_other_programs_know_and_this_one_can_not_do(void **state)
@@ -398,6 +439,7 @@ int keys_tests(void)
         cmocka_unit_test(any_name_that_a_resolver_takes_is_allowed),
         cmocka_unit_test(full_width_characters_in_a_host_are_shown),
         cmocka_unit_test(an_unknown_mode_falls_back),
+        cmocka_unit_test(buffers_that_no_system_has_are_refused),
         cmocka_unit_test(buffers_below_16383_are_off),
         cmocka_unit_test(what_other_programs_know_and_this_one_can_not_do),
         cmocka_unit_test(name_servers_are_addresses),
