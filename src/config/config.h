@@ -152,7 +152,8 @@ typedef enum ss_status ss_config_read_file_fn(char **text, size_t *len, const ch
 /*
  * Command line, then file or URL, then what is still missing. Errors and usage are printed here.
  * True: serve (or do the `task`) with *config. False: end with *exit_code; *config is empty.
- * Secrets are blanked out in `argv`, so that a list of processes does not show them.
+ * Secrets are blanked out in `argv`, whose words may move, so that a list of processes does not
+ * show them.
  */
 bool ss_config_read(struct ss_config *config, enum ss_program program, int argc, char **argv,
                     ss_config_read_file_fn *read_file, int *exit_code);

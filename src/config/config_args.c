@@ -13,16 +13,43 @@ struct args {
     int argc;
     int next;     /* the word after the present one */
     bool refused; /* something was not an option: usage follows */
+    bool blanked; /* words of it have become shorter */
 };
 
 /* Leaves one character of a secret, so that a list of processes shows that there was one. */
-static void blank_out(char *text)
+static void blank_out(struct args *args, char *text)
 {
     if (*text == '\0')
         return;
+    args->blanked = true;
     *text++ = '*';
     while (*text != '\0')
         *text++ = '\0';
+}
+
+/* Whether the words lie one behind the other, as a system hands them over. */
+static bool is_one_block(int argc, char *const *argv)
+{
+    for (int i = 0; i + 1 < argc; i++)
+        if (argv[i] + strlen(argv[i]) + 1 != argv[i + 1])
+            return false;
+    return argc > 0;
+}
+
+/* Moves them together, so that the gap behind a secret does not tell how long it was. What is left
+ * over stands behind the last of them. */
+static void close_gaps(int argc, char **argv, const char *end)
+{
+    char *to = argv[0];
+
+    for (int i = 0; i < argc; i++) {
+        size_t size = strlen(argv[i]) + 1;
+
+        memmove(to, argv[i], size);
+        argv[i] = to;
+        to += size;
+    }
+    memset(to, 0, (size_t)(end - to));
 }
 
 /* Without a value behind "=", which may be a secret. */
@@ -72,7 +99,7 @@ static enum ss_args_result take(struct args *args, size_t row, char *value)
 
     if ((setting->line & raw->program) == 0) {
         if (setting->kind == SS_KIND_SECRET)
-            blank_out(value);
+            blank_out(args, value);
         return SS_ARGS_OK; /* taken and ignored */
     }
     say(raw, setting, value);
@@ -112,7 +139,7 @@ static enum ss_args_result take(struct args *args, size_t row, char *value)
         result = set(raw, row, value);
         if (setting->kind == SS_KIND_SECRET ||
             (setting->kind == SS_KIND_CONFIG && strncmp(value, "ss://", 5) == 0))
-            blank_out(value);
+            blank_out(args, value);
         return result;
     }
 }
@@ -200,13 +227,12 @@ static enum ss_args_result take_long(struct args *args, char *word)
     return take(args, row, args->argv[args->next++]);
 }
 
-enum ss_args_result ss_args_read(struct ss_raw *raw, int argc, char **argv)
+static enum ss_args_result take_words(struct args *args)
 {
-    struct args args = {.raw = raw, .argv = argv, .argc = argc, .next = 1};
     bool options_first = getenv("POSIXLY_CORRECT") != NULL;
 
-    while (args.next < argc) {
-        char *word = argv[args.next++];
+    while (args->next < args->argc) {
+        char *word = args->argv[args->next++];
         enum ss_args_result result;
 
         if (word[0] != '-' || word[1] == '\0') {
@@ -216,9 +242,21 @@ enum ss_args_result ss_args_read(struct ss_raw *raw, int argc, char **argv)
         }
         if (strcmp(word, "--") == 0)
             break;
-        result = word[1] == '-' ? take_long(&args, word + 2) : take_short(&args, word + 1);
+        result = word[1] == '-' ? take_long(args, word + 2) : take_short(args, word + 1);
         if (result != SS_ARGS_OK)
             return result;
     }
-    return args.refused ? SS_ARGS_USAGE : SS_ARGS_OK;
+    return args->refused ? SS_ARGS_USAGE : SS_ARGS_OK;
+}
+
+enum ss_args_result ss_args_read(struct ss_raw *raw, int argc, char **argv)
+{
+    struct args args = {.raw = raw, .argv = argv, .argc = argc, .next = 1};
+    const char *end = is_one_block(argc, argv) ? argv[argc - 1] + strlen(argv[argc - 1]) + 1 : NULL;
+    enum ss_args_result result = take_words(&args);
+
+    /* In all other cases the program is about to end. */
+    if (result == SS_ARGS_OK && args.blanked && end != NULL)
+        close_gaps(argc, argv, end);
+    return result;
 }

@@ -363,6 +363,37 @@ static void secrets_do_not_stay_in_the_list_of_processes(void **state)
     reading_end(r);
 }
 
+/* As a system hands them over, one behind the other, and with the environment behind them. */
+static void a_secret_leaves_no_gap_of_its_length(void **state)
+{
+    static const char *const given[] = {"program", "-p",         "8388", "-khunter2", "--key",
+                                        "AAECAwQ", "--key=AAEC", "-s",   "127.0.0.1"};
+    static const char shown[] = "program\0-p\0008388\0-k*\0--key\0*\0--key=*\0-s\000127.0.0.1";
+    char block[128], *argv[9], *at = block;
+    size_t used;
+    struct reading *r;
+    (void)state;
+
+    for (int i = 0; i < 9; i++) {
+        argv[i] = at;
+        at += strlen(strcpy(at, given[i])) + 1;
+    }
+    used = (size_t)(at - block);
+    strcpy(at, "HOME=/");
+    r = reading_words(S, 9, argv);
+    assert_true(r->good);
+    assert_string_equal(r->config.password, "hunter2");
+    assert_string_equal(r->config.key, "AAEC");
+    assert_memory_equal(block, shown, sizeof shown);
+    for (size_t i = sizeof shown; i < used; i++)
+        assert_int_equal(block[i], '\0');
+    assert_string_equal(at, "HOME=/");
+    assert_ptr_equal(argv[0], block);
+    assert_string_equal(argv[3], "-k*");
+    assert_string_equal(argv[8], "127.0.0.1");
+    reading_end(r);
+}
+
 static void options_say_their_line_where_the_classic_does(void **state)
 {
     struct reading *r = server("--no-delay --mtu 1400 --mptcp --mtu junk");
@@ -498,6 +529,7 @@ int args_tests(void)
         cmocka_unit_test(numbers_out_of_bounds_are_refused_by_name),
         cmocka_unit_test(descriptors_of_1024_and_less_are_left_alone),
         cmocka_unit_test(options_that_are_taken_and_ignored),
+        cmocka_unit_test(a_secret_leaves_no_gap_of_its_length),
         cmocka_unit_test(secrets_do_not_stay_in_the_list_of_processes),
         cmocka_unit_test(options_say_their_line_where_the_classic_does),
         cmocka_unit_test(the_line_beats_the_file),
