@@ -144,12 +144,11 @@ static enum ss_status open_copy(struct ss_packet_codec *codec, struct ss_packet_
 }
 
 /* The link's own ID shows in what it seals. */
-static void learn_id(const struct pair *pair, const struct ss_profile *profile, uint8_t id[8])
+static void learn_id(const struct pair *pair, uint8_t id[8])
 {
     struct ss_packet_opened opened;
     size_t len = seal(pair, 0, wire, sizeof wire);
 
-    (void)profile;
     CHECK(open_copy(pair->server, NULL, wire, len, &opened) == SS_OK);
     memcpy(id, opened.session->id, 8);
 }
@@ -162,7 +161,8 @@ static void check_forged(const struct ss_profile *profile, const uint8_t *key, s
     uint8_t ids[16], id[8], claimed[8] = {0};
     struct ss_writer out = {room, sizeof room - 100};
     struct ss_packet_opened opened;
-    size_t least = is_reply ? 19 + 7 : 11 + 7, payload_len = 0, len;
+    bool is_long = is_reply && ss_profile_method(profile)->has_identities;
+    size_t payload_len = 0, len;
     uint8_t type, distance;
     enum ss_status status, wanted;
 
@@ -170,7 +170,7 @@ static void check_forged(const struct ss_profile *profile, const uint8_t *key, s
         free_pair(&pair);
         return;
     }
-    learn_id(&pair, profile, id);
+    learn_id(&pair, id);
     draw_bytes(ids, sizeof ids);
     memcpy(claimed, id, 8);
     if (is_reply && (distance & 1) != 0)
@@ -181,8 +181,7 @@ static void check_forged(const struct ss_profile *profile, const uint8_t *key, s
     CHECK(ss_write_bytes(&out, in.ptr, in.len));
     len = (size_t)(out.ptr - room);
     wanted = judge(in, is_reply, type, (int8_t)distance, memcmp(claimed, id, 8) == 0, &payload_len);
-    if (len <
-        (is_reply && profile != NULL && ss_profile_method(profile)->has_identities ? least : 18))
+    if (len < (is_long ? 19u : 11u) + 7)
         wanted = SS_ERR_FORMAT;
     len = forge(profile, key, ids, len);
     status = open_copy(is_reply ? pair.client : pair.server, is_reply ? pair.asking : NULL, wire,
