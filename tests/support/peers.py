@@ -61,8 +61,8 @@ class Peer:
     name = ""
     # What an absent one is installed with.
     package = ""
-    # The largest UDP payload that it takes; the classic suite has a fixed buffer.
-    udp_max = 16384
+    # The smallest and largest UDP payloads that pass between two of its own.
+    udp_min, udp_max = 0, 60000
     users = False
     relays = False
     udp_at_socks_port = True
@@ -162,7 +162,6 @@ class Ours(Peer):
     name = "ours"
     programs = ("ss-local", "ss-server")
     users = relays = True
-    udp_max = 65000
 
     def __init__(self, directory, workers=2):
         super().__init__([directory])
@@ -226,6 +225,7 @@ class Rust(Peer):
     package = "cargo: shadowsocks-rust"
     programs = ("sslocal", "ssserver")
     users = True
+    udp_min = 1
 
     @functools.cached_property
     def _methods(self):
@@ -240,10 +240,12 @@ class Rust(Peer):
 
     def server_command(self, server):
         # Users are read in the list of servers alone.
-        return [self.path("ssserver"), "-c", write_json({"servers": [classic_server(server)]})]
+        return [self.path("ssserver"), "-c", write_json(
+            {"servers": [classic_server(server)], "no_delay": True})]
 
     def client_command(self, client):
-        return [self.path("sslocal"), "-c", write_json(classic_client(client))]
+        return [self.path("sslocal"), "-c", write_json(
+            {**classic_client(client), "no_delay": True})]
 
 
 class SingBox(Peer):
@@ -251,6 +253,7 @@ class SingBox(Peer):
     package = "go install: github.com/sagernet/sing-box"
     programs = ("sing-box",)
     users = relays = True
+    udp_max = 9000  # 16 KiB with all headers
     udp_at_socks_port = False  # a port for each association
     _client_streams = ("aes-128-cfb", "aes-192-cfb", "aes-256-cfb", "aes-128-ctr", "aes-192-ctr",
                        "aes-256-ctr", "chacha20-ietf", "rc4-md5")

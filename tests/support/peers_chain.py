@@ -63,9 +63,9 @@ class Chain:
             self.kill()
             raise
 
-    @property
-    def udp_max(self):
-        return min(peer.udp_max for peer in self.peers)
+    def takes(self, size):
+        """Whether each program passes datagrams of this size on."""
+        return all(peer.udp_min <= size <= peer.udp_max for peer in self.peers)
 
     def log(self):
         return "".join("--- %s\n%s\n" % (" ".join(program.arguments), program.log[-20000:])
@@ -175,7 +175,7 @@ def _expect(client, target, payload):
 def udp_sizes(chain, end, full):
     """To two targets in turn, from one association."""
     sizes = [size for size in UDP_SIZES + (UDP_SIZES_FULL if full else ())
-             if size <= chain.udp_max]
+             if chain.takes(size)]
     with _associate(chain) as client:
         for size in sizes:
             for target in end.datagrams:
