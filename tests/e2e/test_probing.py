@@ -263,7 +263,10 @@ class Probing(case.Case):
         silent = [self.probe(server) for _ in range(100)]
         self.assert_works_directly(server)
         endings = self.endings(silent, 2)
-        self.assertEqual(set(endings[:60]), {"fin"})
+        # Each worker has its share of the half, and its own oldest: which of the middle go depends
+        # on how connections were spread, but the first go and the last stays.
+        self.assertEqual(set(endings[:20]), {"fin"})
+        self.assertEqual(set(endings) - {None}, {"fin"})
         self.assertEqual(endings[-1], None)
         self.assertLessEqual(endings.count(None), 20)
         good.send(b"again")
