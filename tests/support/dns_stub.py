@@ -44,7 +44,10 @@ class Stub:
                 if self.socket.fileno() < 0:
                     return
                 continue
-            name, kind, end = _question(question)
+            try:
+                name, kind, end = _question(question)
+            except (IndexError, UnicodeDecodeError, struct.error):
+                continue  # not a question: random datagrams may come here too
             self.queries.append((name, kind, client[1]))
             if name in self.silent:
                 continue
