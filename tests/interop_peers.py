@@ -6,12 +6,11 @@
     interop_peers.py --bin build/bin --full                larger, more and longer
     interop_peers.py --bin build/bin --peer sing-box=DIR   where a peer is looked for first
 
-TCP and UDP through every method that both know, identity headers one and two deep, our relay between
-two of theirs and theirs between two of ours. Prints a table for each peer: pass, FAIL, "not offered"
-(by the peer) or "not built" (ours, because Mbed TLS here is without the cipher; any other method has
-to be in our build). An absent peer is named as skipped; tests/peers.sh installs them. The exit status
-is 77 when none was there.
-"""
+TCP and UDP through every method that both know, identity headers one and two deep, our relay
+between two of theirs and theirs between two of ours. Prints a table for each peer: pass, FAIL,
+"not offered" (by the peer) or "not built" (ours, because Mbed TLS here is without the cipher; any
+other method has to be in our build). An absent peer is named as skipped; tests/peers.sh installs
+them. The exit status is 77 when none was there."""
 
 import argparse
 import base64

@@ -1,5 +1,5 @@
-"""The AEADs of the methods and one AES block, for tests: through libcrypto and libsodium, and ChaCha8
-written out."""
+"""The AEADs of the methods and one AES block, for tests: through libcrypto and libsodium, and
+ChaCha8 written out."""
 
 import ctypes
 import ctypes.util

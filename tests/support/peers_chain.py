@@ -1,4 +1,4 @@
-"""A chain of a SOCKS5 client, a server and perhaps a relay between them, and what goes through it."""
+"""A chain of a SOCKS5 client, a server and perhaps a relay between them, and its checks."""
 
 import contextlib
 import hashlib

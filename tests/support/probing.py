@@ -13,8 +13,8 @@ WAVE = 400
 
 @dataclasses.dataclass
 class Probe:
-    """`steps` are (pause in seconds before it, bytes); with `fin` the sending side ends after them.
-    `group`: which of those with the same cause to end for are compared."""
+    """`steps` are (pause in seconds before it, bytes or what makes them when they are to leave);
+    with `fin` the sending side ends after them. Those of a `group` are to end alike."""
 
     cause: str
     group: str
@@ -52,6 +52,7 @@ class _Connection:
         """The next bytes, or the end; false when nothing is left to do."""
         if self.steps:
             _, data = self.steps.pop(0)
+            data = data() if callable(data) else data
             if data and self.socket.send(data) != len(data):
                 raise RuntimeError("the kernel does not take %d bytes" % len(data))
             self.sent = self.sent or time.monotonic()

@@ -1,8 +1,7 @@
 """How a connection to a server begins, by method: correct starts, and every way to spoil one.
 
-SIP004 (2017), SIP022 and SIP023 (2022 edition with identity headers). Nothing here is ever sent as a
-client would: a test decides which bytes leave, and when.
-"""
+SIP004 (2017), SIP022 and SIP023 (2022 edition with identity headers). Nothing here is ever sent
+as a client would: a test decides which bytes leave, and when."""
 
 import base64
 import hashlib
@@ -99,6 +98,10 @@ class Edition2017:
         for length in (0, 0x4000, 0xFFFF):
             yield "length %#x" % length, self.start(target, bytes(50), length=length)
 
+    def bad_clocks(self, target):
+        """There is no time in a start."""
+        return ()
+
 
 class Edition2022:
     """A method with keys: `chain` is base64, parted by colons."""
@@ -174,6 +177,7 @@ class Edition2022:
             yield "no identity header", self.start(target, b"x", identity=False)
 
     def bad_clocks(self, target):
+        """(cause, bytes): correct, but for their time."""
         now = int(time.time())
         for cause, moment in (("stale by 33 s", now - 33), ("stale by an hour", now - 3600),
                               ("stale by a day", now - 86400), ("no time", 0),
