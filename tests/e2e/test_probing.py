@@ -20,13 +20,17 @@ class Probing(case.Case):
     def setUp(self):
         super().setUp()
         self.echo = self.target(targets.echo)
+        self.born = {}  # before it connected: its server cannot have begun to count earlier
+        self.ended = {}
 
     def start(self, *arguments):
         return self.server("-m", shadow.METHOD, *arguments)
 
     def probe(self, server, data=b""):
+        born = time.monotonic()
         conn = socket.create_connection(("127.0.0.1", server.port), 10)
         self.addCleanup(conn.close)
+        self.born[conn] = born
         if data:
             conn.sendall(data)
         return conn
@@ -41,8 +45,12 @@ class Probing(case.Case):
         """Whether the peer's kernel has acknowledged all that was sent."""
         return struct.unpack("i", fcntl.ioctl(conn, SIOCOUTQ, bytes(4)))[0] == 0
 
-    def endings(self, conns, seconds):
-        """How each connection ends within the time: "data", "fin", "reset" or None."""
+    def endings(self, conns, seconds, enough=None):
+        """How each connection ends within the time: "data", "fin", "reset" or None.
+
+        Returns sooner when all have ended, or `enough`.
+        """
+        enough = len(conns) if enough is None else enough
         found = {}
         poll = select.poll()
         by_number = {}
@@ -51,15 +59,23 @@ class Probing(case.Case):
             by_number[conn.fileno()] = conn
             poll.register(conn, select.POLLIN)
         deadline = time.monotonic() + seconds
-        while by_number and time.monotonic() < deadline:
+        while by_number and len(found) < enough and time.monotonic() < deadline:
             for number, _ in poll.poll(max(1, (deadline - time.monotonic()) * 1000)):
                 conn = by_number.pop(number)
+                self.ended[conn] = time.monotonic()
                 poll.unregister(number)
                 try:
                     found[conn] = "data" if conn.recv(1) else "fin"
                 except OSError as error:
                     found[conn] = "reset" if error.errno == errno.ECONNRESET else str(error)
         return [found.get(conn) for conn in conns]
+
+    def assert_fin_at_deadline(self, conns, timeout):
+        """No answer and no close before; then a FIN. Each is judged by its own age, so that it
+        does not matter how long it took to make them all."""
+        self.assertEqual(set(self.endings(conns, 3 * timeout)), {"fin"})
+        for conn in conns:
+            self.assertGreater(self.ended[conn] - self.born[conn], 0.75 * timeout)
 
     def recorded(self, payload=b"a recorded request"):
         return shadow.first_packet(case.PASSWORD, self.echo.address, payload)
@@ -76,14 +92,13 @@ class Probing(case.Case):
 
     def test_reaction_does_not_depend_on_the_bytes(self):
         """R74: no answer and no close for any start; at the deadline a FIN for all."""
-        timeout = 6
+        timeout = 4
         server = self.start("--handshake-timeout", timeout)
         packet = self.recorded()
         first = self.probe(server, packet)
         self.assertEqual(self.endings([first], 5), ["data"])  # it was good, once
         first.close()
 
-        begin = time.monotonic()
         probes = []
         for count in list(range(0, 120)) + [200, 299, 300, 500, 999, 1000]:
             probes.append(self.probe(server, os.urandom(count)))
@@ -97,11 +112,9 @@ class Probing(case.Case):
         probes.append(self.probe(server, self.recorded()[:32] + os.urandom(1000)))
         probes.append(self.probe(server, os.urandom(100000)))
 
-        for ending in self.endings(probes, begin + timeout - 1.5 - time.monotonic()):
-            self.assertIsNone(ending)
+        self.assert_fin_at_deadline(probes, timeout)
         for conn in probes:
             self.assertTrue(self.taken(conn), "not all bytes are read")
-        self.assertEqual(set(self.endings(probes, timeout)), {"fin"})
         server.await_no_sessions()
 
     def test_bytes_one_by_one(self):
@@ -226,22 +239,24 @@ class Probing(case.Case):
         for length in (b"\x00\x00", b"\x40\x00", b"\xff\xff"):
             sealer = shadow.Sealer(case.PASSWORD)
             probes.append(self.probe(server, sealer.salt + sealer._seal(length) + bytes(100)))
-        self.assertEqual(self.endings(probes, 1.5), [None] * len(probes))
-        self.assertEqual(set(self.endings(probes, 10)), {"fin"})
+        self.assert_fin_at_deadline(probes, 4)
 
-    def test_closed_at_once_and_silent(self):
-        """R78: 500 connects closed at once are freed at once; 500 silent ones at the time-out."""
-        server = self.start("--handshake-timeout", "5", "--log-level", "debug")
+    def test_closed_at_once(self):
+        """R78: 500 connects closed at once are freed at once."""
+        server = self.start("--handshake-timeout", "60", "--log-level", "debug")
         for _ in range(500):
             socket.create_connection(("127.0.0.1", server.port), 10).close()
-        server.await_no_sessions(3)
-        begin = time.monotonic()
+        wait.until(lambda: server.traffic()["total"] == 500, 20)
+        server.await_no_sessions()
+        self.assertGreaterEqual(len(server.log_lines("DEBUG")), 500, "each is worth a debug line")
+
+    def test_silent(self):
+        """R78: 500 silent ones are closed at the time-out."""
+        server = self.start("--handshake-timeout", "3", "--log-level", "debug")
         silent = [self.probe(server) for _ in range(500)]
-        wait.until(lambda: server.traffic()["open"] == 500, 5)
-        self.assertEqual(set(self.endings(silent, begin + 3.5 - time.monotonic())), {None})
-        self.assertEqual(set(self.endings(silent, 15)), {"fin"})
-        server.await_no_sessions(3)
-        self.assertGreaterEqual(len(server.log_lines("DEBUG")), 1000, "each is worth a debug line")
+        self.assert_fin_at_deadline(silent, 3)
+        server.await_no_sessions()
+        self.assertGreaterEqual(len(server.log_lines("DEBUG")), 500, "each is worth a debug line")
 
     def test_closed_and_silent_log_nothing_at_the_normal_level(self):
         """R78"""
@@ -262,13 +277,18 @@ class Probing(case.Case):
         self.assertEqual(good.receive(5), b"first")
         silent = [self.probe(server) for _ in range(100)]
         self.assert_works_directly(server)
-        endings = self.endings(silent, 2)
-        # Each worker has its share of the half, and its own oldest: which of the middle go depends
-        # on how connections were spread, but the first go and the last stays.
-        self.assertEqual(set(endings[:20]), {"fin"})
-        self.assertEqual(set(endings) - {None}, {"fin"})
-        self.assertEqual(endings[-1], None)
-        self.assertLessEqual(endings.count(None), 20)
+        # 20 may be unproven, and the latest client was for a moment. Each worker has its share and
+        # its own oldest; which of several worker's go depends on how connections were spread.
+        alone = case.settings.workers == 1
+        endings = self.endings(silent, 20, enough=81 if alone else 80)
+        self.assertEqual(set(endings), {"fin", None})
+        time.sleep(0.5)  # the span in which no more must go
+        held = [conn for conn in silent if conn not in self.ended]
+        held = [conn for conn, end in zip(held, self.endings(held, 0.1)) if end is None]
+        self.assertTrue(10 <= len(held) <= 20, "%d are held" % len(held))
+        if alone:
+            self.assertEqual(held, silent[81:])
+        self.assertEqual(held[-1], silent[-1])
         good.send(b"again")
         self.assertEqual(good.receive(5), b"again")
 
