@@ -4,8 +4,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import (case, dns_stub, ends, hole, ports, shadow, socks, targets, timing,  # noqa: E402
-                     wait)  # noqa: E402
+from support import case, dns_stub, ends, hole, ports, shadow, socks  # noqa: E402
+from support import targets, timing, wait  # noqa: E402
 
 TIMEOUT = 2
 ATTEMPT = 2  # how long one of several addresses is tried

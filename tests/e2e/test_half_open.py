@@ -1,4 +1,4 @@
-"""A client that has left is noticed though nothing of it is read, since its target takes nothing."""
+"""A client that has left is noticed though nothing is read of it, as its target takes nothing."""
 
 import os
 import socket
@@ -8,11 +8,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from support import case, ends, programs, shadow, socks, targets, wait  # noqa: E402
 
 HALF_OPEN = 2
-MUCH = 8 << 20
 STALL_CHECK = 2  # how often a source that is not read is looked at
-STEP = 16384  # less than what still arrives when nothing is read
 LIMIT = 3 * (STALL_CHECK + HALF_OPEN)
 
+MUCH = 8 << 20  # bytes that are never all buffered
+STEP = 16384  # less than what still arrives when nothing is read
 SMALL = 16384  # bytes of a socket buffer, so that little fills the whole way
 ARGUMENTS = ("-m", shadow.METHOD, "--half-open-timeout", HALF_OPEN,
              "--tcp-outgoing-sndbuf", SMALL)

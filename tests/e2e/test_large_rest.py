@@ -5,7 +5,7 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import case, ends, netns, shadow, socks, targets, wait  # noqa: E402
+from support import case, ends, netns, shadow, socks, wait  # noqa: E402
 from support.stopped import stopped  # noqa: E402
 
 READ = 256 * 1024  # one read of the engine

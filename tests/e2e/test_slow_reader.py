@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import borrowed, case, ends, shadow, socks, targets, wait  # noqa: E402
+from support import borrowed, case, ends, shadow, targets, wait  # noqa: E402
 
 FULL = "--full" in sys.argv
 TIMEOUT = 2
