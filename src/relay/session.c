@@ -277,10 +277,10 @@ static void check_stalled(struct ss_session *session, struct ss_flow *flow)
 
     if (!flow->writing || flow->ended || !ss_sockopt_peer_has_ended(fd))
         return;
+    /* Bytes may be left to read before the end, of whichever kind it is. */
     if (ss_tcp_error(&flow->source->tcp) != SS_OK)
-        ss_flow_end(flow, true);
-    else
-        ss_session_half_open(session); /* bytes may be left to read before the FIN */
+        flow->suspect = true;
+    ss_session_half_open(session);
 }
 
 void ss_session_check(struct ss_session *session)
