@@ -1,7 +1,6 @@
 /* Reaching an endpoint: look-up, then its addresses in turn. */
 #include "relay/dialer.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/container.h"

@@ -1,7 +1,6 @@
 /* The events of a session: accepted, learned its target, connected, ended. */
 #include "relay/session.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
