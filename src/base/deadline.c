@@ -65,6 +65,12 @@ struct ss_deadline *ss_deadline_first(struct ss_deadline_queue *queue)
     return queue->head.next == &queue->head ? NULL : queue->head.next;
 }
 
+struct ss_deadline *ss_deadline_after(struct ss_deadline_queue *queue,
+                                      const struct ss_deadline *entry)
+{
+    return entry->next == &queue->head ? NULL : entry->next;
+}
+
 struct ss_deadline *ss_deadline_pop(struct ss_deadline_queue *queue, uint64_t now_ms)
 {
     struct ss_deadline *first = ss_deadline_first(queue);

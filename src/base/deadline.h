@@ -45,4 +45,8 @@ struct ss_deadline *ss_deadline_pop(struct ss_deadline_queue *queue, uint64_t no
 /* The entry that expires first, left in its place, or NULL. */
 struct ss_deadline *ss_deadline_first(struct ss_deadline_queue *queue);
 
+/* The one that expires after `entry`, which is in the queue, or NULL. */
+struct ss_deadline *ss_deadline_after(struct ss_deadline_queue *queue,
+                                      const struct ss_deadline *entry);
+
 #endif

@@ -144,6 +144,20 @@ bool ss_target_ip(const struct ss_target *target, struct ss_ip *ip)
     return true;
 }
 
+bool ss_target_equal(const struct ss_target *one, const struct ss_target *other)
+{
+    if (one->atyp != other->atyp || one->port != other->port)
+        return false;
+    switch (one->atyp) {
+    case SS_ATYP_NAME:
+        return strcmp(one->name, other->name) == 0;
+    case SS_ATYP_IPV4:
+        return memcmp(one->ip, other->ip, 4) == 0;
+    default:
+        return memcmp(one->ip, other->ip, sizeof one->ip) == 0;
+    }
+}
+
 const char *ss_target_format(const struct ss_target *target, char *text)
 {
     struct ss_addr addr = {.port = target->port};

@@ -42,6 +42,9 @@ void ss_target_from_addr(struct ss_target *target, const struct ss_addr *addr);
  * addresses come out as IPv4. */
 bool ss_target_ip(const struct ss_target *target, struct ss_ip *ip);
 
+/* Whether both are the same on the wire. */
+bool ss_target_equal(const struct ss_target *one, const struct ss_target *other);
+
 #define SS_TARGET_TEXT_MAX (SS_HOST_MAX + 10)
 
 /* "example.test:80", "[::1]:80", as logs show it; returns `text`. */

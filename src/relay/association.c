@@ -287,6 +287,19 @@ void ss_associations_close_all(struct ss_associations *table)
         ss_association_close(SS_CONTAINER_OF(first, struct ss_association, idle));
 }
 
+void ss_associations_close_of(struct ss_associations *table, const struct ss_udp_port *port)
+{
+    struct ss_deadline *entry = ss_deadline_first(&table->idle);
+
+    while (entry != NULL) {
+        struct ss_association *association = SS_CONTAINER_OF(entry, struct ss_association, idle);
+
+        entry = ss_deadline_after(&table->idle, entry);
+        if (association->port == port)
+            ss_association_close(association);
+    }
+}
+
 void ss_associations_expire(struct ss_associations *table, uint64_t now_ms)
 {
     struct ss_deadline *first;

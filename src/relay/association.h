@@ -93,6 +93,8 @@ struct ss_udp_out *ss_association_out(struct ss_association *association, enum s
 
 void ss_association_close(struct ss_association *association);
 void ss_associations_close_all(struct ss_associations *table);
+/* Those of one port. */
+void ss_associations_close_of(struct ss_associations *table, const struct ss_udp_port *port);
 /* Those whose idle time is over. */
 void ss_associations_expire(struct ss_associations *table, uint64_t now_ms);
 

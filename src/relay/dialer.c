@@ -45,7 +45,7 @@ static void release(struct ss_dial *dial, struct ss_worker *worker)
 
 static bool through_upstream(const struct ss_dial *dial)
 {
-    return dial->session->listener->options.egress == SS_EGRESS_UPSTREAM;
+    return dial->session->role->options.egress == SS_EGRESS_UPSTREAM;
 }
 
 static void unreachable(struct ss_dial *dial)
@@ -76,7 +76,7 @@ static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *
                            "failed to resolve the provided hostname");
             ss_log_limited(&worker->engine->dial_log, uv_now(&worker->loop), SS_LOG_ERROR,
                            "getaddrinfo: %s: %s",
-                           dial->session->listener->options.upstreams[dial->upstream].endpoint.host,
+                           dial->session->role->options.upstreams[dial->upstream].endpoint.host,
                            ss_status_text(status));
         }
     }
@@ -103,7 +103,7 @@ static void find_addresses(struct ss_dial *dial, const char *name, const struct 
 static void dial_upstream(struct ss_dial *dial)
 {
     const struct ss_endpoint *endpoint =
-        &dial->session->listener->options.upstreams[dial->upstream].endpoint;
+        &dial->session->role->options.upstreams[dial->upstream].endpoint;
     struct ss_ip ip;
 
     dial->port = endpoint->port;
@@ -129,7 +129,7 @@ static void on_connected(uv_connect_t *request, int result)
     if (result == 0) {
         struct ss_target target = dial->target;
         const struct ss_profile *profile =
-            through_upstream(dial) ? session->listener->options.upstreams[dial->upstream].profile
+            through_upstream(dial) ? session->role->options.upstreams[dial->upstream].profile
                                    : NULL;
 
         session->fast_opened = dial->fast_open_now;
@@ -153,17 +153,17 @@ static bool may_fast_open(const struct ss_dial *dial)
     if (!options->fast_open || !dial->fast_open)
         return false;
     return !through_upstream(dial) ||
-           atomic_load_explicit(&session->listener->plain_until_ms[dial->upstream],
+           atomic_load_explicit(&session->role->upstream_states[dial->upstream].plain_until_ms,
                                 memory_order_relaxed) <= uv_now(&session->worker->loop);
 }
 
 void ss_dial_fast_open_failed(struct ss_session *session)
 {
-    struct ss_listener *listener = session->listener;
+    struct ss_role *role = session->role;
 
-    if (listener->options.egress != SS_EGRESS_UPSTREAM)
+    if (role->options.egress != SS_EGRESS_UPSTREAM)
         return;
-    atomic_store_explicit(&listener->plain_until_ms[session->upstream],
+    atomic_store_explicit(&role->upstream_states[session->upstream].plain_until_ms,
                           uv_now(&session->worker->loop) + PLAIN_AFTER_FAILURE_MS,
                           memory_order_relaxed);
 }
@@ -232,7 +232,7 @@ static void try_next(struct ss_dial *dial)
     }
     if (through_upstream(dial) && dial->upstreams_left != 0) {
         dial->upstreams_left--;
-        dial->upstream = (dial->upstream + 1) % (uint32_t)session->listener->options.upstream_count;
+        dial->upstream = (dial->upstream + 1) % (uint32_t)session->role->options.upstream_count;
         dial_upstream(
             dial); /* at most one level deeper for each upstream, of which there are few */
         return;
@@ -243,7 +243,6 @@ static void try_next(struct ss_dial *dial)
 bool ss_dial_start(struct ss_session *session, const struct ss_target *target, bool first_write)
 {
     struct ss_worker *worker = session->worker;
-    struct ss_listener *listener = session->listener;
     struct ss_dial *dial = ss_pool_acquire(worker->dials);
     struct ss_ip ip;
 
@@ -256,11 +255,12 @@ bool ss_dial_start(struct ss_session *session, const struct ss_target *target, b
     dial->last = SS_ERR_NOT_FOUND;
     session->dial = dial;
 
-    if (listener->options.egress == SS_EGRESS_UPSTREAM) {
-        uint32_t count = (uint32_t)listener->options.upstream_count;
+    if (session->role->options.egress == SS_EGRESS_UPSTREAM) {
+        uint32_t count = (uint32_t)session->role->options.upstream_count;
 
         dial->upstream =
-            atomic_fetch_add_explicit(&listener->next_upstream, 1, memory_order_relaxed) % count;
+            atomic_fetch_add_explicit(&session->role->next_upstream, 1, memory_order_relaxed) %
+            count;
         dial->upstreams_left = count - 1;
         dial_upstream(dial);
         return true;

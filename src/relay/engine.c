@@ -153,9 +153,7 @@ void ss_engine_free(struct ss_engine *engine)
         struct ss_listener *listener = engine->listeners;
 
         engine->listeners = listener->next;
-        free(listener->plain_until_ms);
-        free(listener->counters);
-        free(listener);
+        ss_listener_free(listener);
     }
     free(engine->workers);
     free(engine);
@@ -190,6 +188,13 @@ static void add(struct ss_traffic *traffic, const struct ss_counters *counters)
     traffic->associations_closed += ss_counted(&counters->associations_closed);
 }
 
+void ss_engine_keep_traffic(struct ss_engine *engine, const struct ss_counters *counters,
+                            size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        add(&engine->past, &counters[i]);
+}
+
 static void add_listener(struct ss_traffic *traffic, const struct ss_listener *listener)
 {
     for (unsigned i = 0; i < listener->engine->options.workers; i++)
@@ -210,7 +215,7 @@ void ss_udp_port_traffic(const struct ss_udp_port *port, struct ss_traffic *traf
 
 void ss_engine_traffic(const struct ss_engine *engine, struct ss_traffic *traffic)
 {
-    memset(traffic, 0, sizeof *traffic);
+    *traffic = engine->past;
     for (const struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
         add_listener(traffic, l);
     if (engine->udp != NULL)

@@ -17,8 +17,7 @@
 
 #include "base/addr.h"
 #include "base/status.h"
-#include "codec/profile.h"
-#include "proto/target.h"
+#include "relay/role.h"
 
 struct ss_engine;
 struct ss_listener;
@@ -59,30 +58,6 @@ struct ss_engine_options {
     size_t packet_link_size;
 };
 
-/* Where a session's target comes from. */
-enum ss_ingress_kind {
-    SS_INGRESS_SOCKS5,      /* the client's request */
-    SS_INGRESS_FIXED,       /* configured */
-    SS_INGRESS_SHADOWSOCKS, /* the opened header */
-};
-
-/* How its target is reached. */
-enum ss_egress_kind {
-    SS_EGRESS_DIRECT,
-    SS_EGRESS_UPSTREAM, /* through a Shadowsocks server */
-};
-
-/* A Shadowsocks server that a client-side program sends to. */
-struct ss_upstream {
-    struct ss_endpoint endpoint;
-    const struct ss_profile *profile;
-};
-
-/* Who may use a SOCKS5 listener (RFC 1929). Texts are borrowed, NUL-terminated, 1 to 255 bytes. */
-struct ss_socks5_user {
-    const char *name, *password;
-};
-
 /*
  * What a user of identity headers has used (SIP023): the `tag` of a struct ss_user points to one,
  * or is NULL. It belongs to whoever made the list of users, outlives it, and begins as zero. All
@@ -94,24 +69,15 @@ struct ss_user_counters {
     _Atomic uint64_t sessions; /* opened so far: connections, and sessions of datagrams */
 };
 
-/* A listening address with its role. All that is pointed to must outlive the engine. */
+/* A listening address. */
 struct ss_listener_options {
     struct ss_addr address;
-    enum ss_ingress_kind ingress;
-    enum ss_egress_kind egress;
-    const struct ss_profile *profile; /* of SS_INGRESS_SHADOWSOCKS; else NULL */
-    const struct ss_target *fixed_target;
-    const struct ss_upstream *upstreams;
-    size_t upstream_count;
-    const struct ss_socks5_user *users; /* with any, SOCKS5 clients must log in */
-    size_t user_count;
+    struct ss_role *role; /* the listener holds it */
     int backlog;
     bool ipv6_only;
     bool reuse_port;
     bool fast_open;
     bool mptcp;
-    bool udp_open;           /* SOCKS5: takes datagrams without an ASSOCIATE connection */
-    struct ss_ip advertised; /* SOCKS5: told to ASSOCIATE; family 0: the address that was reached */
     int incoming_sndbuf, incoming_rcvbuf; /* bytes, of accepted connections; 0: the system's */
 };
 
@@ -151,6 +117,22 @@ SS_CHECKED enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
                                                struct ss_udp_port **out, const char **error_text);
 
 struct ss_addr ss_udp_port_address(const struct ss_udp_port *port);
+
+/*
+ * What comes from now on is served by another role; sessions keep the one they began with. UDP
+ * associations go on where method, key and upstream server are the same, and end otherwise.
+ * SS_ERR_ARGUMENT when a profile needs more room than the engine was made with, or the port's
+ * ingress would be another; SS_ERR_MEMORY. The old role then stays.
+ */
+SS_CHECKED enum ss_status ss_listener_set_role(struct ss_listener *listener, struct ss_role *role);
+SS_CHECKED enum ss_status ss_udp_port_set_role(struct ss_udp_port *port, struct ss_role *role);
+
+/*
+ * Closes the port at once. TCP sessions go on to their end; UDP associations of the port end. The
+ * pointer is not valid any more.
+ */
+void ss_engine_unlisten(struct ss_engine *engine, struct ss_listener *listener);
+void ss_engine_unlisten_udp(struct ss_engine *engine, struct ss_udp_port *port);
 
 /* The address that was bound: with the real port where 0 was asked for. */
 struct ss_addr ss_listener_address(const struct ss_listener *listener);

@@ -16,6 +16,7 @@ struct ss_engine {
     unsigned workers_ready;    /* initialised */
     unsigned threads;          /* running, besides the caller's */
     struct ss_listener *listeners;
+    struct ss_traffic past;   /* of ports that were closed */
     struct ss_udp_relay *udp; /* NULL without a UDP port; set before threads start */
     uint32_t max_sessions;
     uint32_t max_associations;
@@ -34,6 +35,10 @@ struct ss_engine {
 /* A session has ended: counts, and wakes the listeners if they pause for want of room. Any thread.
  */
 void ss_engine_session_ended(struct ss_engine *engine);
+
+/* The traffic of a port that goes stays in the totals. */
+void ss_engine_keep_traffic(struct ss_engine *engine, const struct ss_counters *counters,
+                            size_t count);
 
 /* Takes connections again where there is room. Loop 0. */
 void ss_engine_resume_listeners(struct ss_engine *engine);

@@ -49,7 +49,7 @@ static enum ss_status learn(struct ss_session *session, struct ss_span bytes,
 
 static bool resets(const struct ss_session *session)
 {
-    return ss_profile_method(session->listener->options.profile)->family == SS_METHODS_2022;
+    return ss_profile_method(session->role->options.profile)->family == SS_METHODS_2022;
 }
 
 static void refuse(struct ss_session *session, enum ss_status status)

@@ -48,7 +48,7 @@ static enum ss_status learn_greeting(struct ss_session *session, struct ss_reade
 
     if (status != SS_OK)
         return status;
-    if (session->listener->options.user_count != 0) {
+    if (session->role->options.user_count != 0) {
         session->ingress_step = STEP_LOGIN;
         if (greeting.password)
             return answer_choice(session, SS_SOCKS5_PASSWORD);
@@ -63,7 +63,7 @@ static enum ss_status learn_greeting(struct ss_session *session, struct ss_reade
 
 /* Both texts whole, in the same time whatever they are: the buffers are compared, not the strings.
  */
-static bool is_known(const struct ss_listener_options *options, const struct ss_socks5_login *login)
+static bool is_known(const struct ss_role_options *options, const struct ss_socks5_login *login)
 {
     bool known = false;
 
@@ -91,7 +91,7 @@ static enum ss_status learn_login(struct ss_session *session, struct ss_reader *
 
     if (status != SS_OK)
         return status;
-    known = is_known(&session->listener->options, &login);
+    known = is_known(&session->role->options, &login);
     ss_wipe(&login, sizeof login);
     session->ingress_step = STEP_REQUEST;
     status = ss_socks5_write_login_status(&out, known ? 0 : 1);

@@ -54,6 +54,8 @@ static void dispatch(struct ss_engine *engine, const struct ss_handoff *handoff)
 {
     struct ss_worker *worker = least_busy(engine);
 
+    ss_listener_hold(handoff->listener);
+    ss_role_hold(handoff->role);
     atomic_fetch_add_explicit(&engine->sessions, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&worker->session_count, 1, memory_order_relaxed);
     if (worker->index != 0) {
@@ -111,7 +113,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     for (int i = 0; i < ACCEPT_BATCH && listener->accepting; i++) {
-        struct ss_handoff handoff = {.listener = listener};
+        struct ss_handoff handoff = {.listener = listener, .role = listener->role};
         enum ss_status result;
 
         if (is_full(engine)) {
@@ -149,12 +151,17 @@ void ss_listener_pause(struct ss_listener *listener)
     uv_poll_stop(&listener->poll);
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+    ss_listener_release(handle->data);
+}
+
 void ss_listener_close(struct ss_listener *listener)
 {
     if (listener->fd < 0)
         return;
     ss_listener_pause(listener);
-    uv_close((uv_handle_t *)&listener->poll, NULL);
+    uv_close((uv_handle_t *)&listener->poll, on_closed);
     ss_socket_close(listener->fd);
     listener->fd = -1;
 }
@@ -164,8 +171,50 @@ struct ss_addr ss_listener_address(const struct ss_listener *listener)
     return listener->bound;
 }
 
+void ss_listener_hold(struct ss_listener *listener)
+{
+    atomic_fetch_add_explicit(&listener->holders, 1, memory_order_relaxed);
+}
+
+void ss_listener_release(struct ss_listener *listener)
+{
+    atomic_fetch_sub_explicit(&listener->holders, 1, memory_order_release);
+}
+
+void ss_listener_free(struct ss_listener *listener)
+{
+    ss_role_release(listener->role);
+    free(listener->counters);
+    free(listener);
+}
+
+void ss_engine_sweep_listeners(struct ss_engine *engine)
+{
+    struct ss_listener **link = &engine->listeners;
+
+    while (*link != NULL) {
+        struct ss_listener *listener = *link;
+
+        if (!listener->removed ||
+            atomic_load_explicit(&listener->holders, memory_order_acquire) != 0) {
+            link = &listener->next;
+            continue;
+        }
+        *link = listener->next;
+        ss_engine_keep_traffic(engine, listener->counters, engine->options.workers);
+        ss_listener_free(listener);
+    }
+}
+
+void ss_engine_unlisten(struct ss_engine *engine, struct ss_listener *listener)
+{
+    ss_listener_close(listener);
+    listener->removed = true;
+    ss_engine_sweep_listeners(engine);
+}
+
 /* Whether sessions have room for the codecs of all profiles. */
-static bool codecs_fit(const struct ss_engine *engine, const struct ss_listener_options *options)
+static bool codecs_fit(const struct ss_engine *engine, const struct ss_role_options *options)
 {
     size_t room = engine->options.codec_size;
 
@@ -173,6 +222,17 @@ static bool codecs_fit(const struct ss_engine *engine, const struct ss_listener_
         if (ss_codec_size(options->upstreams[i].profile) > room)
             return false;
     return options->profile == NULL || ss_codec_size(options->profile) <= room;
+}
+
+enum ss_status ss_listener_set_role(struct ss_listener *listener, struct ss_role *role)
+{
+    if (role->options.ingress != listener->role->options.ingress ||
+        !codecs_fit(listener->engine, &role->options))
+        return SS_ERR_ARGUMENT;
+    ss_role_hold(role);
+    ss_role_release(listener->role);
+    listener->role = role;
+    return SS_OK;
 }
 
 enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listener_options *options,
@@ -195,22 +255,17 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
         *out = NULL;
     if (listener == NULL)
         return SS_ERR_MEMORY;
-    if (!codecs_fit(engine, options)) {
+    if (!codecs_fit(engine, &options->role->options)) {
         free(listener);
         return SS_ERR_ARGUMENT;
     }
     listener->engine = engine;
-    listener->options = *options;
-    listener->ingress = ss_ingress_of(options->ingress);
+    listener->ingress = ss_ingress_of(options->role->options.ingress);
     listener->fd = -1;
     listener->counters = aligned_alloc(_Alignof(struct ss_counters), counters_size);
     if (listener->counters == NULL)
         goto failed;
     memset(listener->counters, 0, counters_size);
-    listener->plain_until_ms =
-        calloc(options->upstream_count + 1, sizeof *listener->plain_until_ms);
-    if (listener->plain_until_ms == NULL)
-        goto failed;
 
     status = ss_socket_listen(&listener->fd, &options->address, &how, error_text);
     if (status != SS_OK)
@@ -220,6 +275,9 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
     if (uv_poll_init(&engine->workers[0].loop, &listener->poll, listener->fd) != 0)
         goto failed;
     listener->poll.data = listener;
+    listener->role = ss_role_hold(options->role);
+    atomic_init(&listener->holders, 1); /* the handle */
+    ss_engine_sweep_listeners(engine);
     listener->next = engine->listeners;
     engine->listeners = listener;
     ss_listener_resume(listener);
@@ -229,7 +287,6 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
 
 failed:
     ss_socket_close(listener->fd);
-    free(listener->plain_until_ms);
     free(listener->counters);
     free(listener);
     return status;

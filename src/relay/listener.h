@@ -14,7 +14,7 @@ struct ss_ingress;
 struct ss_listener {
     struct ss_engine *engine;
     struct ss_listener *next;
-    struct ss_listener_options options;
+    struct ss_role *role; /* of connections to come; held */
     const struct ss_ingress *ingress;
     struct ss_counters *counters; /* one a worker */
     struct ss_addr bound;
@@ -23,15 +23,23 @@ struct ss_listener {
     bool accepting;
     bool crowded; /* more than one connection was waiting lately */
     uint8_t turn;
-    _Atomic uint32_t next_upstream;   /* where the next dial begins */
-    _Atomic uint64_t *plain_until_ms; /* for each upstream: no fast open before */
+    bool removed;             /* waits for its sessions to end */
+    _Atomic uint32_t holders; /* sessions, also those on their way to a worker, and the handle */
 };
 
 /* Takes connections again after a pause, if the budget allows. */
 void ss_listener_resume(struct ss_listener *listener);
 void ss_listener_pause(struct ss_listener *listener);
 
-/* Closes the socket; the memory stays until the engine is freed. */
+/* Closes the socket; the memory stays. */
 void ss_listener_close(struct ss_listener *listener);
+
+/* Sessions hold their listener. Any thread. */
+void ss_listener_hold(struct ss_listener *listener);
+void ss_listener_release(struct ss_listener *listener);
+
+/* Loop 0: frees those that were removed and have no session any more. */
+void ss_engine_sweep_listeners(struct ss_engine *engine);
+void ss_listener_free(struct ss_listener *listener);
 
 #endif

@@ -45,7 +45,7 @@ static void log_target(const struct ss_session *session, const struct ss_target 
     if (ss_log_get_level() < SS_LOG_DEBUG)
         return;
     ss_target_format(target, text);
-    if (session->listener->options.ingress == SS_INGRESS_SHADOWSOCKS)
+    if (session->role->options.ingress == SS_INGRESS_SHADOWSOCKS)
         ss_log_info("[%u] connect to %s", session->listener->bound.port, text);
     else
         ss_log_info("connect to %s", text);
@@ -53,7 +53,7 @@ static void log_target(const struct ss_session *session, const struct ss_target 
 
 static void dial(struct ss_session *session, const struct ss_target *target)
 {
-    const struct ss_listener_options *options = &session->listener->options;
+    const struct ss_role_options *options = &session->role->options;
     bool sends_at_once = session->up.waiting.len != 0;
 
     log_target(session, target);
@@ -72,37 +72,37 @@ static void dial(struct ss_session *session, const struct ss_target *target)
         ss_flow_read(&session->up);
 }
 
-struct ss_session *ss_session_new(struct ss_worker *worker, struct ss_listener *listener, int fd,
-                                  const struct ss_addr *peer)
+struct ss_session *ss_session_new(struct ss_worker *worker, const struct ss_handoff *handoff)
 {
+    struct ss_listener *listener = handoff->listener;
     const struct ss_ingress *ingress = listener->ingress;
     struct ss_session *session = ss_pool_acquire(worker->sessions);
 
     if (session ==
         NULL) { /* the engine's limit is not above the pool's: only after a failed mmap */
-        ss_socket_close(fd);
-        atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
-        ss_engine_session_ended(worker->engine);
+        ss_socket_close(handoff->fd);
+        ss_session_place_is_free(worker, listener, handoff->role);
         return NULL;
     }
     memset(session, 0, sizeof *session);
     session->worker = worker;
     session->listener = listener;
+    session->role = handoff->role;
     session->counters = &listener->counters[worker->index];
-    session->peer = *peer;
+    session->peer = handoff->peer;
     session->active_ms = uv_now(&worker->loop);
     session->phase = SS_PHASE_CLOSING; /* until there is something to close */
     session->up.session = session->down.session = session;
     session->up.work = ingress->up;
     session->down.work = ingress->down;
-    if (listener->options.egress == SS_EGRESS_UPSTREAM) {
+    if (session->role->options.egress == SS_EGRESS_UPSTREAM) {
         session->up.work = SS_FLOW_SEAL;
         session->down.work = SS_FLOW_OPEN;
     }
     remember(session);
     ss_count(&session->counters->opened, 1);
 
-    session->inbound = ss_conn_open(worker, session, fd);
+    session->inbound = ss_conn_open(worker, session, handoff->fd);
     ss_session_enter(session, SS_PHASE_REQUEST);
     if (session->inbound == NULL) {
         ss_session_close(session);
@@ -114,22 +114,21 @@ struct ss_session *ss_session_new(struct ss_worker *worker, struct ss_listener *
     return session;
 }
 
-void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, int fd,
-                      const struct ss_addr *peer)
+void ss_session_start(struct ss_worker *worker, const struct ss_handoff *handoff)
 {
-    const struct ss_ingress *ingress = listener->ingress;
-    struct ss_session *session = ss_session_new(worker, listener, fd, peer);
+    const struct ss_ingress *ingress = handoff->listener->ingress;
+    struct ss_session *session = ss_session_new(worker, handoff);
 
     if (session == NULL)
         return;
     if (ingress->up == SS_FLOW_OPEN &&
-        ss_codec_begin(ss_session_codec(session), listener->options.profile, SS_CODEC_SERVER) !=
-            SS_OK) {
+        ss_codec_begin(ss_session_codec(session), session->role->options.profile,
+                       SS_CODEC_SERVER) != SS_OK) {
         ss_session_abort(session);
         return;
     }
     if (ingress->target_is_fixed) {
-        dial(session, listener->options.fixed_target);
+        dial(session, session->role->options.fixed_target);
         return;
     }
     make_way_for_the_unproven(worker);

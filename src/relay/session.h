@@ -35,7 +35,8 @@ struct ss_dial;
 
 struct ss_session {
     struct ss_worker *worker;
-    struct ss_listener *listener;
+    struct ss_listener *listener; /* held */
+    struct ss_role *role;         /* held: the one that it began with */
     struct ss_counters *counters;
     struct ss_user_counters *user;  /* whose traffic it is; NULL where there are no users */
     struct ss_session *prev, *next; /* in the worker's list */
@@ -67,14 +68,16 @@ static inline struct ss_codec *ss_session_codec(struct ss_session *session)
     return (struct ss_codec *)(void *)((char *)session + SS_SESSION_CODEC_OFFSET);
 }
 
-/* A session in the phase of its request, reading nothing yet; NULL when there is no place, and `fd`
- * is closed then. */
-struct ss_session *ss_session_new(struct ss_worker *worker, struct ss_listener *listener, int fd,
-                                  const struct ss_addr *peer);
+/* A session in the phase of its request, reading nothing yet; NULL when there is no place, and its
+ * descriptor is closed then. */
+struct ss_session *ss_session_new(struct ss_worker *worker, const struct ss_handoff *handoff);
 
-/* Begins a session with an accepted connection; owns `fd`. */
-void ss_session_start(struct ss_worker *worker, struct ss_listener *listener, int fd,
-                      const struct ss_addr *peer);
+/* Begins a session with an accepted connection; owns its descriptor and what it holds. */
+void ss_session_start(struct ss_worker *worker, const struct ss_handoff *handoff);
+
+/* A session is over for good, or did not come about: lets its listener and role go. */
+void ss_session_place_is_free(struct ss_worker *worker, struct ss_listener *listener,
+                              struct ss_role *role);
 
 /*
  * The client asked for UDP ASSOCIATE: answers, and keeps the connection as a control on loop 0, to

@@ -20,8 +20,8 @@ static void become_control(struct ss_session *session, const struct ss_addr *fro
         return;
     }
     ss_socket_local(ss_tcp_descriptor(&session->inbound->tcp), &bound);
-    if (port->options.advertised.family != SS_FAMILY_NONE)
-        bound.ip = port->options.advertised;
+    if (port->role->options.advertised.family != SS_FAMILY_NONE)
+        bound.ip = port->role->options.advertised;
     bound.port = port->bound.port;
     ss_session_enter(session, SS_PHASE_ASSOCIATE);
     ss_log_debug("udp assc request accepted");
@@ -33,18 +33,22 @@ static bool hand_to_first_loop(struct ss_session *session, const struct ss_addr 
 {
     struct ss_engine *engine = session->worker->engine;
     struct ss_worker *first = &engine->workers[0];
-    struct ss_handoff handoff = {
-        .listener = session->listener, .peer = session->peer, .from = *from, .associate = true};
+    struct ss_handoff handoff = {.listener = session->listener,
+                                 .role = session->role,
+                                 .peer = session->peer,
+                                 .from = *from,
+                                 .associate = true};
 
     handoff.fd = ss_socket_duplicate(ss_tcp_descriptor(&session->inbound->tcp));
     if (handoff.fd < 0)
         return false;
+    ss_listener_hold(handoff.listener);
+    ss_role_hold(handoff.role);
     atomic_fetch_add_explicit(&engine->sessions, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&first->session_count, 1, memory_order_relaxed);
     if (ss_worker_hand_over(first, &handoff))
         return true;
-    atomic_fetch_sub_explicit(&first->session_count, 1, memory_order_relaxed);
-    ss_engine_session_ended(engine);
+    ss_session_place_is_free(first, handoff.listener, handoff.role);
     ss_socket_close(handoff.fd);
     return false;
 }
@@ -67,8 +71,7 @@ bool ss_session_associate(struct ss_session *session, const struct ss_target *ta
 
 void ss_session_start_associate(struct ss_worker *worker, const struct ss_handoff *handoff)
 {
-    struct ss_session *session =
-        ss_session_new(worker, handoff->listener, handoff->fd, &handoff->peer);
+    struct ss_session *session = ss_session_new(worker, handoff);
 
     if (session == NULL)
         return;

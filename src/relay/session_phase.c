@@ -158,15 +158,28 @@ void ss_session_abort(struct ss_session *session)
     end(session, SS_CONN_RESET);
 }
 
+void ss_session_place_is_free(struct ss_worker *worker, struct ss_listener *listener,
+                              struct ss_role *role)
+{
+    ss_role_release(role);
+    ss_listener_release(listener);
+    atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
+    ss_engine_session_ended(worker->engine);
+}
+
 void ss_session_release_closed(struct ss_worker *worker)
 {
+    struct ss_listener *listener;
+    struct ss_role *role;
+
     while (worker->closed != NULL) {
         struct ss_session *session = worker->closed;
 
         worker->closed = session->next;
+        listener = session->listener;
+        role = session->role;
         ss_pool_release(worker->sessions, session);
         /* Only now there is a place for another. */
-        atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
-        ss_engine_session_ended(worker->engine);
+        ss_session_place_is_free(worker, listener, role);
     }
 }

@@ -33,41 +33,56 @@ static enum ss_status relay_new(struct ss_engine *engine)
     return status;
 }
 
-static enum ss_status prepare_codec(struct ss_udp_port *port)
+/* The profile of the datagrams that are sealed or opened here; NULL where none are. */
+static const struct ss_profile *profile_of(const struct ss_role *role)
 {
-    bool is_client = port->options.egress == SS_EGRESS_UPSTREAM;
-    const struct ss_profile *profile =
-        is_client ? port->options.upstreams[0].profile : port->options.profile;
+    if (role->options.egress == SS_EGRESS_UPSTREAM)
+        return role->options.upstreams[0].profile;
+    return role->options.ingress == SS_INGRESS_SHADOWSOCKS ? role->options.profile : NULL;
+}
+
+/* *codec is NULL where none is needed. */
+static enum ss_status make_codec(struct ss_packet_codec **codec, struct ss_udp_relay *relay,
+                                 const struct ss_role *role)
+{
+    bool is_client = role->options.egress == SS_EGRESS_UPSTREAM;
+    const struct ss_profile *profile = profile_of(role);
     enum ss_status status;
     size_t size;
 
-    if (!is_client && port->options.ingress != SS_INGRESS_SHADOWSOCKS)
+    *codec = NULL;
+    if (profile == NULL)
         return SS_OK;
-    size = ss_packet_codec_size(profile);
-    port->codec = aligned_alloc(SS_AEAD_CONTEXT_ALIGN, size);
-    if (port->codec == NULL)
-        return SS_ERR_MEMORY;
-    memset(port->codec, 0, size);
-    status =
-        ss_packet_codec_begin(port->codec, profile, is_client ? SS_CODEC_CLIENT : SS_CODEC_SERVER);
-    port->has_sessions = ss_packet_link_size(profile) != 0;
-    if (ss_packet_link_size(profile) > port->relay->engine->options.packet_link_size)
+    if (ss_packet_link_size(profile) > relay->engine->options.packet_link_size)
         return SS_ERR_ARGUMENT; /* associations have no room for it */
-    if (status != SS_OK || !port->has_sessions || is_client)
-        return status;
-    if (port->relay->sessions == NULL)
-        port->relay->sessions =
-            ss_packet_sessions_new(SESSIONS_AN_ASSOCIATION * port->relay->engine->max_associations);
-    if (port->relay->sessions == NULL)
+    if (ss_packet_link_size(profile) != 0 && !is_client && relay->sessions == NULL) {
+        relay->sessions =
+            ss_packet_sessions_new(SESSIONS_AN_ASSOCIATION * relay->engine->max_associations);
+        if (relay->sessions == NULL)
+            return SS_ERR_MEMORY;
+    }
+    size = ss_packet_codec_size(profile);
+    *codec = aligned_alloc(SS_AEAD_CONTEXT_ALIGN, size);
+    if (*codec == NULL)
         return SS_ERR_MEMORY;
-    ss_packet_codec_set_sessions(port->codec, port->relay->sessions);
-    return SS_OK;
+    memset(*codec, 0, size);
+    status = ss_packet_codec_begin(*codec, profile, is_client ? SS_CODEC_CLIENT : SS_CODEC_SERVER);
+    if (status == SS_OK && ss_packet_link_size(profile) != 0 && !is_client)
+        ss_packet_codec_set_sessions(*codec, relay->sessions);
+    return status;
 }
 
-static enum ss_status prepare_ends(struct ss_udp_port *port)
+static void free_codec(struct ss_packet_codec *codec)
+{
+    if (codec != NULL)
+        ss_packet_codec_retire(codec);
+    free(codec);
+}
+
+static enum ss_status read_ends(struct ss_udp_port *port, const struct ss_role *role)
 {
     struct ss_writer out = {.ptr = port->address, .len = sizeof port->address};
-    const struct ss_listener_options *options = &port->options;
+    const struct ss_role_options *options = &role->options;
 
     if (options->ingress == SS_INGRESS_FIXED) {
         enum ss_status status = ss_target_write(&out, options->fixed_target);
@@ -81,6 +96,46 @@ static enum ss_status prepare_ends(struct ss_udp_port *port)
         port->upstream.port = options->upstreams[0].endpoint.port;
     else
         port->upstream = (struct ss_addr){0};
+    return SS_OK;
+}
+
+/* Whether associations of the one can go on under the other. */
+static bool serves_alike(const struct ss_role *one, const struct ss_role *other)
+{
+    const struct ss_role_options *a = &one->options, *b = &other->options;
+
+    if (profile_of(one) != profile_of(other) || a->egress != b->egress)
+        return false;
+    if (a->egress == SS_EGRESS_UPSTREAM &&
+        (a->upstreams[0].endpoint.port != b->upstreams[0].endpoint.port ||
+         strcmp(a->upstreams[0].endpoint.host, b->upstreams[0].endpoint.host) != 0))
+        return false;
+    return a->ingress != SS_INGRESS_FIXED || ss_target_equal(a->fixed_target, b->fixed_target);
+}
+
+enum ss_status ss_udp_port_set_role(struct ss_udp_port *port, struct ss_role *role)
+{
+    struct ss_packet_codec *codec;
+    enum ss_status status;
+
+    if (role->options.ingress != port->role->options.ingress)
+        return SS_ERR_ARGUMENT;
+    if (!serves_alike(port->role, role)) {
+        status = make_codec(&codec, port->relay, role);
+        if (status == SS_OK)
+            status = read_ends(port, role);
+        if (status != SS_OK) {
+            free_codec(codec);
+            return status;
+        }
+        ss_associations_close_of(&port->relay->associations, port);
+        free_codec(port->codec);
+        port->codec = codec;
+        port->has_sessions = codec != NULL && ss_packet_link_size(profile_of(role)) != 0;
+    }
+    ss_role_hold(role);
+    ss_role_release(port->role);
+    port->role = role;
     return SS_OK;
 }
 
@@ -104,7 +159,6 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
     if (port == NULL)
         return SS_ERR_MEMORY;
     port->fd = -1;
-    port->options = *options;
     port->family = options->address.ip.family;
     port->counters = aligned_alloc(_Alignof(struct ss_counters), sizeof *port->counters);
     if (port->counters == NULL)
@@ -116,9 +170,10 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
             goto failed;
     }
     port->relay = engine->udp;
-    status = prepare_codec(port);
+    status = make_codec(&port->codec, engine->udp, options->role);
+    port->has_sessions = port->codec != NULL && ss_packet_link_size(profile_of(options->role)) != 0;
     if (status == SS_OK)
-        status = prepare_ends(port);
+        status = read_ends(port, options->role);
     if (status == SS_OK)
         status = ss_udp_open(&port->fd, &options->address, &how, error_text);
     if (status != SS_OK)
@@ -128,6 +183,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
     if (uv_poll_init(&engine->workers[0].loop, &port->poll, port->fd) != 0)
         goto failed;
     port->poll.data = port;
+    port->role = ss_role_hold(options->role);
     uv_poll_start(&port->poll, UV_READABLE, ss_udp_port_readable);
     port->next = port->relay->ports;
     port->relay->ports = port;
@@ -137,9 +193,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
 
 failed:
     ss_socket_close(port->fd);
-    if (port->codec != NULL)
-        ss_packet_codec_retire(port->codec);
-    free(port->codec);
+    free_codec(port->codec);
     free(port->counters);
     free(port);
     return status;
@@ -155,10 +209,37 @@ struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct 
     struct ss_udp_port *port = relay == NULL ? NULL : relay->ports;
 
     while (port != NULL &&
-           !(port->options.ingress == SS_INGRESS_SOCKS5 && port->bound.port == listener->port &&
-             ss_ip_equal(&port->bound.ip, &listener->ip)))
+           !(port->role->options.ingress == SS_INGRESS_SOCKS5 &&
+             port->bound.port == listener->port && ss_ip_equal(&port->bound.ip, &listener->ip)))
         port = port->next;
     return port;
+}
+
+static void free_port(struct ss_udp_port *port)
+{
+    free_codec(port->codec);
+    ss_role_release(port->role);
+    free(port->counters);
+    free(port);
+}
+
+static void on_removed(uv_handle_t *handle)
+{
+    free_port(handle->data);
+}
+
+void ss_engine_unlisten_udp(struct ss_engine *engine, struct ss_udp_port *port)
+{
+    struct ss_udp_port **link = &engine->udp->ports;
+
+    while (*link != port)
+        link = &(*link)->next;
+    *link = port->next;
+    ss_associations_close_of(&engine->udp->associations, port);
+    ss_engine_keep_traffic(engine, port->counters, 1);
+    ss_udp_flush(engine->udp->outbox); /* its descriptor's number may be another's soon */
+    uv_close((uv_handle_t *)&port->poll, on_removed);
+    ss_socket_close(port->fd);
 }
 
 void ss_udp_relay_close(struct ss_udp_relay *relay)
@@ -180,11 +261,7 @@ void ss_udp_relay_free(struct ss_udp_relay *relay)
         struct ss_udp_port *port = relay->ports;
 
         relay->ports = port->next;
-        if (port->codec != NULL)
-            ss_packet_codec_retire(port->codec);
-        free(port->codec);
-        free(port->counters);
-        free(port);
+        free_port(port);
     }
     ss_packet_sessions_free(relay->sessions);
     ss_associations_clear(&relay->associations);

@@ -79,7 +79,7 @@ static bool read_socks5_request(struct ss_udp_port *port, struct request *reques
     struct ss_reader in = {.ptr = bytes->ptr, .len = bytes->len};
 
     request->control = ss_control_find(&port->relay->controls, &request->datagram->peer);
-    if (request->control == NULL && !port->options.udp_open)
+    if (request->control == NULL && !port->role->options.udp_open)
         return false;
     if (ss_socks5_read_udp(&in, &request->target) != SS_OK)
         return false;
@@ -91,13 +91,13 @@ static bool read_socks5_request(struct ss_udp_port *port, struct request *reques
 
 static bool read_request(struct ss_udp_port *port, struct request *request)
 {
-    switch (port->options.ingress) {
+    switch (port->role->options.ingress) {
     case SS_INGRESS_SHADOWSOCKS:
         return open_request(port, request);
     case SS_INGRESS_SOCKS5:
         return read_socks5_request(port, request);
     case SS_INGRESS_FIXED:
-        request->target = *port->options.fixed_target;
+        request->target = *port->role->options.fixed_target;
         request->address = (struct ss_view){.ptr = port->address, .len = port->address_len};
         request->payload = request->datagram->bytes;
         return true;
@@ -159,7 +159,7 @@ static void to_next(struct ss_association *association, const struct request *re
 static void to_upstream(struct ss_association *association, const struct request *request)
 {
     struct ss_udp_port *port = association->port;
-    const struct ss_endpoint *endpoint = &port->options.upstreams[0].endpoint;
+    const struct ss_endpoint *endpoint = &port->role->options.upstreams[0].endpoint;
     struct ss_addr to = port->upstream;
     uint8_t *joined;
 
@@ -184,7 +184,7 @@ void ss_udp_send_waiting(struct ss_association *association, const struct ss_add
 {
     struct ss_udp_relay *relay = association->port->relay;
 
-    if (association->port->options.egress == SS_EGRESS_UPSTREAM) {
+    if (association->port->role->options.egress == SS_EGRESS_UPSTREAM) {
         const struct ss_packet_payload payload = {
             .bytes = {.ptr = (uint8_t *)(uintptr_t)bytes.ptr + address_len,
                       .len = bytes.len - address_len},
@@ -275,7 +275,7 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
     count_up(association, request.payload.len);
     if (association->passes_on)
         to_next(association, &request);
-    else if (port->options.egress == SS_EGRESS_UPSTREAM)
+    else if (port->role->options.egress == SS_EGRESS_UPSTREAM)
         to_upstream(association, &request);
     else
         to_target(association, &request);
@@ -334,7 +334,7 @@ static void from_upstream(struct ss_association *association, const struct ss_da
         return;
     ss_association_touch(association);
     count_down(association, opened.payload.len);
-    if (port->options.ingress == SS_INGRESS_SOCKS5)
+    if (port->role->options.ingress == SS_INGRESS_SOCKS5)
         send_to_client(association, with_socks5_prefix(opened.address, opened.payload.len));
     else
         send_to_client(association, (struct ss_view){opened.payload.ptr, opened.payload.len});
@@ -375,7 +375,7 @@ static void from_target(struct ss_association *association, const struct ss_data
         return;
     }
     address = put_origin(datagram);
-    switch (port->options.ingress) {
+    switch (port->role->options.ingress) {
     case SS_INGRESS_SHADOWSOCKS:
         if (ss_packet_seal_in_place(port->codec, address, &payload, now_s(), &sealed) == SS_OK)
             send_to_client(association, sealed);
@@ -401,7 +401,7 @@ void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
     (void)events;
     if (association == NULL)
         return;
-    upstream = association->port->options.egress == SS_EGRESS_UPSTREAM;
+    upstream = association->port->role->options.egress == SS_EGRESS_UPSTREAM;
     for (int i = 0; i < BATCHES_MAX; i++) {
         size_t count = ss_udp_receive(relay->inbox, out->fd, got);
 

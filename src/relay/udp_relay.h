@@ -21,7 +21,7 @@
 struct ss_udp_port {
     struct ss_udp_relay *relay;
     struct ss_udp_port *next;
-    struct ss_listener_options options;
+    struct ss_role *role; /* held */
     struct ss_counters *counters;
     bool has_sessions;             /* datagrams are of sessions: associations have links to them */
     struct ss_packet_codec *codec; /* NULL where neither side speaks Shadowsocks */

@@ -197,7 +197,7 @@ void ss_worker_take(struct ss_worker *worker, const struct ss_handoff *handoff)
     if (handoff->associate)
         ss_session_start_associate(worker, handoff);
     else
-        ss_session_start(worker, handoff->listener, handoff->fd, &handoff->peer);
+        ss_session_start(worker, handoff);
 }
 
 static void on_wake(uv_async_t *wake)
@@ -333,8 +333,7 @@ void ss_worker_close(struct ss_worker *worker)
     worker->closing = true;
     while (next_handoff(worker, &handoff)) {
         ss_socket_close(handoff.fd);
-        atomic_fetch_sub_explicit(&worker->session_count, 1, memory_order_relaxed);
-        ss_engine_session_ended(worker->engine);
+        ss_session_place_is_free(worker, handoff.listener, handoff.role);
     }
     while (worker->open != NULL)
         ss_session_stop(worker->open);

@@ -18,6 +18,7 @@
 
 struct ss_engine;
 struct ss_listener;
+struct ss_role;
 struct ss_session;
 struct ss_flow;
 
@@ -27,7 +28,8 @@ struct ss_flow;
 
 /* A connection on its way to a worker. */
 struct ss_handoff {
-    struct ss_listener *listener;
+    struct ss_listener *listener; /* held, as is the role */
+    struct ss_role *role;
     struct ss_addr peer;
     struct ss_addr from; /* of a UDP ASSOCIATE: where its datagrams will come from */
     int fd;

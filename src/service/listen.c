@@ -32,8 +32,11 @@ static bool listen_tcp(struct ss_engine *engine, enum ss_program program, struct
 {
     const char *error_text = NULL;
     struct ss_listener *listener;
-    enum ss_status status = ss_engine_listen(engine, &plan->options, &listener, &error_text);
+    enum ss_status status = ss_role_new(&plan->options.role, &plan->role);
 
+    if (status == SS_OK)
+        status = ss_engine_listen(engine, &plan->options, &listener, &error_text);
+    ss_role_release(plan->options.role);
     if (status != SS_OK) {
         ss_log_error("bind: %s", error_text != NULL ? error_text : ss_status_text(status));
         ss_log_error(program == SS_PROGRAM_SERVER ? "failed to bind address" : "bind() error");
@@ -66,8 +69,11 @@ static bool listen_udp(struct ss_service *service, struct ss_engine *engine, str
 {
     const char *error_text = NULL;
     struct ss_udp_port *port;
-    enum ss_status status = ss_engine_listen_udp(engine, &plan->options, &port, &error_text);
+    enum ss_status status = ss_role_new(&plan->options.role, &plan->role);
 
+    if (status == SS_OK)
+        status = ss_engine_listen_udp(engine, &plan->options, &port, &error_text);
+    ss_role_release(plan->options.role);
     if (status == SS_OK) {
         service->udp_bound++;
         plan->udp_port = port;

@@ -51,9 +51,9 @@ static bool plan_server_address(struct ss_service *service, size_t index,
             continue;
         plan = add_plan(service, endpoint->host, endpoint->port, udp != 0);
         plan->options.address.ip = ip;
-        plan->options.ingress = SS_INGRESS_SHADOWSOCKS;
-        plan->options.egress = SS_EGRESS_DIRECT;
-        plan->options.profile = service->profiles[index];
+        plan->role.ingress = SS_INGRESS_SHADOWSOCKS;
+        plan->role.egress = SS_EGRESS_DIRECT;
+        plan->role.profile = service->profiles[index];
         plan->options.backlog = SERVER_BACKLOG;
         plan->options.mptcp = config->mptcp;
     }
@@ -123,22 +123,22 @@ static void fill_client(struct ss_service *service, struct ss_plan *plan, size_t
     const struct ss_upstreams *upstreams =
         plan->udp ? &service->udp_upstreams : &service->tcp_upstreams;
 
-    plan->options.ingress = SS_INGRESS_SOCKS5;
+    plan->role.ingress = SS_INGRESS_SOCKS5;
     if (service->config->program == SS_PROGRAM_TUNNEL) {
-        plan->options.ingress = SS_INGRESS_FIXED;
-        plan->options.fixed_target = &service->targets[index];
+        plan->role.ingress = SS_INGRESS_FIXED;
+        plan->role.fixed_target = &service->targets[index];
     }
-    plan->options.egress = SS_EGRESS_UPSTREAM;
-    plan->options.upstreams = upstreams->list;
-    plan->options.upstream_count = upstreams->count;
-    plan->options.users = users;
-    plan->options.user_count = local->user_count;
+    plan->role.egress = SS_EGRESS_UPSTREAM;
+    plan->role.upstreams = upstreams->list;
+    plan->role.upstream_count = upstreams->count;
+    plan->role.users = users;
+    plan->role.user_count = local->user_count;
     plan->options.backlog = SOMAXCONN;
     /* Fast Open and Multipath TCP are for the way to the server. */
     plan->options.fast_open = false;
-    plan->options.advertised = service->config->udp_advertised;
+    plan->role.advertised = service->config->udp_advertised;
     /* Without a connection of its own there, nobody could ask for an association. */
-    plan->options.udp_open = service->config->udp_open || local->mode == SS_MODE_UDP_ONLY;
+    plan->role.udp_open = service->config->udp_open || local->mode == SS_MODE_UDP_ONLY;
 }
 
 static bool resolve_host(struct ss_plan *plan)

@@ -10,7 +10,8 @@
 struct ss_plan {
     const char *host; /* as it was configured */
     bool udp;
-    struct ss_listener_options options;
+    struct ss_listener_options options; /* its role is made of: */
+    struct ss_role_options role;
     /* Of the two the one that it became, once bound. */
     const struct ss_listener *listener;
     const struct ss_udp_port *udp_port;

@@ -69,8 +69,9 @@ static void *run(void *argument)
 }
 
 static void start(struct rig_engine *rig, const struct rig_options *options,
-                  struct ss_listener_options *listener)
+                  struct ss_role_options *role)
 {
+    struct ss_listener_options listener = {.backlog = 128};
     struct ss_engine_options engine = options->engine;
     const char *password = password_of(options);
     struct ss_profile_options profile = {
@@ -87,17 +88,18 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
     engine.codec_size = ss_codec_size(rig->profile);
     engine.packet_link_size = ss_packet_link_size(rig->profile);
     assert_int_equal(ss_engine_new(&rig->engine, &engine), SS_OK);
-    if (listener->ingress == SS_INGRESS_SHADOWSOCKS)
-        listener->profile = rig->profile;
+    if (role->ingress == SS_INGRESS_SHADOWSOCKS)
+        role->profile = rig->profile;
     rig->upstream.profile = rig->profile;
-    listener->backlog = 128;
-    listener->address = (struct ss_addr){.ip = {.family = SS_FAMILY_IPV4, .bytes = {127, 0, 0, 1}}};
-    assert_int_equal(ss_engine_listen(rig->engine, listener, &rig->listener, NULL), SS_OK);
+    assert_int_equal(ss_role_new(&listener.role, role), SS_OK);
+    listener.address = (struct ss_addr){.ip = {.family = SS_FAMILY_IPV4, .bytes = {127, 0, 0, 1}}};
+    assert_int_equal(ss_engine_listen(rig->engine, &listener, &rig->listener, NULL), SS_OK);
     rig->port = ss_listener_address(rig->listener).port;
     if (options->udp) {
-        listener->address.port = rig->port;
-        assert_int_equal(ss_engine_listen_udp(rig->engine, listener, NULL, NULL), SS_OK);
+        listener.address.port = rig->port;
+        assert_int_equal(ss_engine_listen_udp(rig->engine, &listener, NULL, NULL), SS_OK);
     }
+    ss_role_release(listener.role);
     assert_int_equal(uv_async_init(ss_engine_loop(rig->engine), &rig->stop, on_stop), 0);
     rig->stop.data = rig;
     assert_int_equal(ss_engine_start_workers(rig->engine), SS_OK);
@@ -106,39 +108,37 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
 
 void rig_server_start(struct rig_engine *rig, const struct rig_options *options)
 {
-    struct ss_listener_options listener = {.ingress = SS_INGRESS_SHADOWSOCKS,
-                                           .egress = SS_EGRESS_DIRECT};
+    struct ss_role_options role = {.ingress = SS_INGRESS_SHADOWSOCKS, .egress = SS_EGRESS_DIRECT};
 
-    start(rig, options, &listener);
+    start(rig, options, &role);
 }
 
-static void set_upstream(struct rig_engine *rig, struct ss_listener_options *listener,
-                         uint16_t port)
+static void set_upstream(struct rig_engine *rig, struct ss_role_options *role, uint16_t port)
 {
     rig->upstream.endpoint = (struct ss_endpoint){.host = "127.0.0.1", .port = port};
-    listener->egress = SS_EGRESS_UPSTREAM;
-    listener->upstreams = &rig->upstream;
-    listener->upstream_count = 1;
+    role->egress = SS_EGRESS_UPSTREAM;
+    role->upstreams = &rig->upstream;
+    role->upstream_count = 1;
 }
 
 void rig_local_start(struct rig_engine *rig, const struct rig_options *options,
                      uint16_t server_port)
 {
-    struct ss_listener_options listener = {.ingress = SS_INGRESS_SOCKS5};
+    struct ss_role_options role = {.ingress = SS_INGRESS_SOCKS5};
 
-    set_upstream(rig, &listener, server_port);
-    start(rig, options, &listener);
+    set_upstream(rig, &role, server_port);
+    start(rig, options, &role);
 }
 
 void rig_tunnel_start(struct rig_engine *rig, const struct rig_options *options,
                       uint16_t server_port, uint16_t target_port)
 {
-    struct ss_listener_options listener = {.ingress = SS_INGRESS_FIXED};
+    struct ss_role_options role = {.ingress = SS_INGRESS_FIXED};
 
     assert_int_equal(ss_target_from_host(&rig->target, "127.0.0.1", target_port), SS_OK);
-    listener.fixed_target = &rig->target;
-    set_upstream(rig, &listener, server_port);
-    start(rig, options, &listener);
+    role.fixed_target = &rig->target;
+    set_upstream(rig, &role, server_port);
+    start(rig, options, &role);
 }
 
 void rig_stop(struct rig_engine *rig)

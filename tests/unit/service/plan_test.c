@@ -99,7 +99,7 @@ static void each_address_is_planned_for_each_transport(void **state)
         /* Salts of datagrams are remembered apart, where there are any. */
         assert_int_equal(p->service.packet_salts != NULL, cases[i].udp != 0);
         for (size_t k = 0; k < p->service.plan_count; k++)
-            assert_ptr_equal(p->service.plans[k].options.profile, p->service.profiles[0]);
+            assert_ptr_equal(p->service.plans[k].role.profile, p->service.profiles[0]);
         end(p);
     }
 }
@@ -118,8 +118,8 @@ static void servers_of_one_process_have_modes_and_keys_of_their_own(void **state
     assert_int_equal(p->service.plan_count, 2);
     assert_false(p->service.plans[0].udp);
     assert_true(p->service.plans[1].udp);
-    assert_ptr_equal(p->service.plans[0].options.profile, p->service.profiles[0]);
-    assert_ptr_equal(p->service.plans[1].options.profile, p->service.profiles[1]);
+    assert_ptr_equal(p->service.plans[0].role.profile, p->service.profiles[0]);
+    assert_ptr_equal(p->service.plans[1].role.profile, p->service.profiles[1]);
     end(p);
 }
 
@@ -163,8 +163,8 @@ static void upstream_servers_are_used_for_what_they_are_for(void **state)
              "{\"server\":[\"192.0.2.2\",\"192.0.2.3\"],\"server_port\":2,\"password\":\"y\","
              "\"method\":\"chacha20-ietf-poly1305\"}],"
              "\"locals\":[{\"local_port\":1080,\"mode\":\"tcp_and_udp\"}]}");
-    const struct ss_listener_options *tcp = &p->service.plans[0].options;
-    const struct ss_listener_options *udp = &p->service.plans[1].options;
+    const struct ss_role_options *tcp = &p->service.plans[0].role;
+    const struct ss_role_options *udp = &p->service.plans[1].role;
     (void)state;
 
     assert_true(p->good);
@@ -210,8 +210,7 @@ static void udp_is_open_where_nobody_can_ask(void **state)
         snprintf(json, sizeof json, "%s%s", LOCAL, cases[i].more);
         p = plan(SS_PROGRAM_LOCAL, json);
         assert_true(p->good);
-        assert_int_equal(p->service.plans[p->service.plan_count - 1].options.udp_open,
-                         cases[i].open);
+        assert_int_equal(p->service.plans[p->service.plan_count - 1].role.udp_open, cases[i].open);
         end(p);
     }
 }
@@ -248,12 +247,12 @@ static void each_local_has_its_own_users(void **state)
     (void)state;
 
     assert_true(p->good);
-    assert_int_equal(plans[0].options.user_count, 0);
-    assert_int_equal(plans[1].options.user_count, 1);
-    assert_string_equal(plans[1].options.users[0].name, "u");
-    assert_int_equal(plans[2].options.user_count, 2);
-    assert_string_equal(plans[2].options.users[1].name, "b");
-    assert_string_equal(plans[2].options.users[1].password, "2");
+    assert_int_equal(plans[0].role.user_count, 0);
+    assert_int_equal(plans[1].role.user_count, 1);
+    assert_string_equal(plans[1].role.users[0].name, "u");
+    assert_int_equal(plans[2].role.user_count, 2);
+    assert_string_equal(plans[2].role.users[1].name, "b");
+    assert_string_equal(plans[2].role.users[1].password, "2");
     end(p);
 }
 
@@ -273,8 +272,8 @@ static void a_tunnel_may_have_its_udp_elsewhere(void **state)
     assert_int_equal(p->service.plan_count, 2);
     assert_string_equal(ss_addr_format(&plans[0].options.address, text), "127.0.0.1:53");
     assert_string_equal(ss_addr_format(&plans[1].options.address, text), "127.0.0.2:54");
-    assert_ptr_equal(plans[0].options.fixed_target, plans[1].options.fixed_target);
-    assert_int_equal(plans[1].options.fixed_target->port, 5353);
+    assert_ptr_equal(plans[0].role.fixed_target, plans[1].role.fixed_target);
+    assert_int_equal(plans[1].role.fixed_target->port, 5353);
     end(p);
 }
 

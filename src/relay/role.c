@@ -1,0 +1,39 @@
+/* Roles: made, held, and freed by the last who lets go. */
+#include "relay/role.h"
+
+#include <stdlib.h>
+
+enum ss_status ss_role_new(struct ss_role **out, const struct ss_role_options *options)
+{
+    struct ss_role *role = calloc(1, sizeof *role);
+
+    *out = NULL;
+    if (role == NULL)
+        return SS_ERR_MEMORY;
+    role->options = *options;
+    role->upstream_states = calloc(options->upstream_count + 1, sizeof *role->upstream_states);
+    if (role->upstream_states == NULL) {
+        free(role);
+        return SS_ERR_MEMORY;
+    }
+    atomic_init(&role->holders, 1);
+    *out = role;
+    return SS_OK;
+}
+
+struct ss_role *ss_role_hold(struct ss_role *role)
+{
+    atomic_fetch_add_explicit(&role->holders, 1, memory_order_relaxed);
+    return role;
+}
+
+void ss_role_release(struct ss_role *role)
+{
+    /* Whoever frees it must see all that the others did with it. */
+    if (role == NULL || atomic_fetch_sub_explicit(&role->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    if (role->options.released != NULL)
+        role->options.released(role->options.owner);
+    free(role->upstream_states);
+    free(role);
+}
