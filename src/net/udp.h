@@ -1,6 +1,7 @@
 /*
  * Datagrams in batches: many a system call where the system can, one where it can't. Hides control
- * messages, and later segmentation offload, from the relay.
+ * messages and segmentation offload (UDP_GRO, UDP_SEGMENT) from the relay: what comes in and goes
+ * out are single datagrams.
  *
  * A batch owns the memory of its datagrams. Around each there is room, so that headers, salts and
  * tags are put around a payload where it lies and nothing is copied on its way through.
@@ -57,12 +58,15 @@ struct ss_udp_inbox *ss_udp_inbox_new(void);
 void ss_udp_inbox_free(struct ss_udp_inbox *inbox); /* NULL is fine */
 
 /*
- * Receives what is waiting, up to SS_UDP_BATCH datagrams, into the inbox (what it held is gone).
- * `got` is an array of SS_UDP_BATCH; returns how many of it were filled: 0 when none is waiting.
+ * Receives what is waiting, up to SS_UDP_BATCH datagrams, into the inbox; those that it handed out
+ * before are gone. `got` is an array of SS_UDP_BATCH; returns how many of it were filled: 0 when
+ * none is waiting. What one call of the system brought may be more than one call of this returns:
+ * as long as ss_udp_holds_more, go on with the same descriptor, or lose the rest.
  * Errors that the kernel reports for earlier sends (ICMP) are swallowed. A datagram that was cut
  * because it did not fit is left out.
  */
 size_t ss_udp_receive(struct ss_udp_inbox *inbox, int fd, struct ss_datagram *got);
+bool ss_udp_holds_more(const struct ss_udp_inbox *inbox);
 
 /*
  * Datagrams on their way out: gathered for one socket, sent together. The bytes are borrowed until

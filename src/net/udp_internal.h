@@ -13,10 +13,11 @@
 /* What a slot can receive: more than any datagram, so that none is ever cut. */
 #define SS_UDP_SLOT_PAYLOAD 65535
 
-/* Room for the control message that carries a local address, aligned as one. */
+/* Room for the control messages that carry a local address and the length of joined datagrams,
+ * aligned as such. */
 union ss_udp_control {
     struct cmsghdr align;
-    uint8_t bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+    uint8_t bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int))];
 };
 
 /* An address and a control message that a message header points at. */
@@ -24,6 +25,10 @@ struct ss_udp_ends {
     struct sockaddr_storage name;
     union ss_udp_control control;
 };
+
+/* Slots that keep the pages of a large datagram: a few at a time are served without asking the
+ * system for pages again. */
+#define SS_UDP_SLOTS_KEPT_WHOLE 8
 
 /* The slots of an inbox, each on pages of its own. */
 struct ss_udp_slots {

@@ -6,10 +6,8 @@
 #include "base/pages.h"
 #include "net/socket.h"
 
-/* Slots that keep the pages of a large datagram, and how many pages the others keep. A few large
- * datagrams at a time are served without asking the system for pages again. */
-#define SLOTS_KEPT_WHOLE 8
-#define PAGES_KEPT       2
+/* How many pages the other slots keep. */
+#define PAGES_KEPT 2
 
 enum ss_status ss_udp_slots_init(struct ss_udp_slots *slots)
 {
@@ -32,7 +30,7 @@ uint8_t *ss_udp_slot(const struct ss_udp_slots *slots, size_t index)
 
 void ss_udp_slot_filled(struct ss_udp_slots *slots, size_t index, size_t len)
 {
-    if (index >= SLOTS_KEPT_WHOLE &&
+    if (index >= SS_UDP_SLOTS_KEPT_WHOLE &&
         SS_UDP_HEADROOM + len + SS_UDP_TAILROOM > PAGES_KEPT * ss_pages_size())
         slots->stretched |= UINT64_C(1) << index;
 }
@@ -43,7 +41,7 @@ void ss_udp_slots_trim(struct ss_udp_slots *slots)
 
     if (slots->stretched == 0 || slots->stride <= kept)
         return;
-    for (size_t i = SLOTS_KEPT_WHOLE; i < SS_UDP_BATCH; i++) {
+    for (size_t i = SS_UDP_SLOTS_KEPT_WHOLE; i < SS_UDP_BATCH; i++) {
         if (slots->stretched & UINT64_C(1) << i)
             ss_pages_discard(slots->start + i * slots->stride + kept, slots->stride - kept);
     }

@@ -87,6 +87,12 @@ size_t ss_udp_receive(struct ss_udp_inbox *inbox, int fd, struct ss_datagram *go
     return kept;
 }
 
+bool ss_udp_holds_more(const struct ss_udp_inbox *inbox)
+{
+    (void)inbox;
+    return false;
+}
+
 struct ss_udp_outbox *ss_udp_outbox_new(void)
 {
     return calloc(1, sizeof(struct ss_udp_outbox));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -37,6 +38,16 @@ static enum ss_status want_local(int fd, int family)
     return set_int(fd, IPPROTO_IP, IP_RECVDSTADDR, 1);
 #else
     return SS_ERR_UNSUPPORTED;
+#endif
+}
+
+/* Datagrams of one sender may be handed over together; where the kernel can't, they come singly. */
+static void want_joined(int fd)
+{
+#if defined(__linux__) && defined(UDP_GRO)
+    (void)set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
+#else
+    (void)fd;
 #endif
 }
 
@@ -109,6 +120,7 @@ enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
     status = set_fragments(fd, family, options->ipv6_only, options->dont_fragment);
     if (status != SS_OK)
         ss_option_refused(&warned_fragments, "control of fragmentation", status);
+    want_joined(fd);
     ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
     if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
         goto system_failed;

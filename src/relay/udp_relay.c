@@ -289,13 +289,13 @@ void ss_udp_port_readable(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    for (int i = 0; i < BATCHES_MAX; i++) {
+    for (int i = 0; i < BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
         size_t count = ss_udp_receive(relay->inbox, port->fd, got);
 
         for (size_t k = 0; k < count; k++)
             from_client(port, &got[k]);
         ss_udp_flush(relay->outbox);
-        if (count < SS_UDP_BATCH)
+        if (count < SS_UDP_BATCH && !ss_udp_holds_more(relay->inbox))
             break;
     }
 }
@@ -402,7 +402,7 @@ void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
     if (association == NULL)
         return;
     upstream = association->port->role->options.egress == SS_EGRESS_UPSTREAM;
-    for (int i = 0; i < BATCHES_MAX; i++) {
+    for (int i = 0; i < BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
         size_t count = ss_udp_receive(relay->inbox, out->fd, got);
 
         for (size_t k = 0; k < count; k++) {
@@ -412,7 +412,7 @@ void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
                 from_target(association, &got[k]);
         }
         ss_udp_flush(relay->outbox);
-        if (count < SS_UDP_BATCH)
+        if (count < SS_UDP_BATCH && !ss_udp_holds_more(relay->inbox))
             break;
     }
 }

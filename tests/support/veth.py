@@ -1,12 +1,20 @@
 """Two network namespaces of the test's own with a link of 1,500 bytes between them."""
 
 import contextlib
+import ctypes
+import fcntl
 import os
 import shutil
+import socket
+import struct
 import subprocess
 import unittest
 
 from . import netns
+
+# ioctl and its commands (linux/sockios.h, linux/ethtool.h): segmentation and its reverse.
+SIOCETHTOOL = 0x8946
+ETHTOOL_SGSO, ETHTOOL_SGRO = 0x24, 0x2C
 
 NEAR, FAR = "192.0.2.1", "192.0.2.2"
 NEAR_NAME, FAR_NAME = "near0", "far0"
@@ -45,6 +53,17 @@ class Link:
         for name, address, namespace in ((NEAR_NAME, NEAR, None), (FAR_NAME, FAR, self.far)):
             _run("ip", "address", "add", address + "/24", "dev", name, namespace=namespace)
             _run("ip", "link", "set", name, "up", namespace=namespace)
+
+    def offload(self, on):
+        """Generic segmentation offload, and receive offload, of both devices."""
+        for name, namespace in ((NEAR_NAME, self.near), (FAR_NAME, self.far)):
+            _move(namespace)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as by:
+                for command in (ETHTOOL_SGSO, ETHTOOL_SGRO):
+                    value = ctypes.create_string_buffer(struct.pack("II", command, on))
+                    request = struct.pack("16sP", name.encode(), ctypes.addressof(value))
+                    fcntl.ioctl(by, SIOCETHTOOL, request)
+        _move(self.near)
 
     @contextlib.contextmanager
     def far_end(self):

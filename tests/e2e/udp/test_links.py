@@ -1,6 +1,7 @@
 """R10, R16: over a link of 1,500 bytes, and with outgoing datagrams bound to an interface."""
 
 import os
+import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -70,6 +71,29 @@ class Links(udp_case.UdpCase):
             boaster = self.udp_target(
                 lambda data, source: [bytes(FITTING + 1), bytes(9000), data], host=veth.FAR)
         self.assertEqual(client.exchange(boaster.address, b"small"), (boaster.address, b"small"))
+
+    def assert_echoes_bursts(self, client):
+        """Neighbours of one size may travel joined; they come one by one and unchanged."""
+        dice = random.Random(7)
+        bursts = [[size] * 32 for size in (1, 2, 100, 1200, 1400, 1418, 1419, 1472, 1473)]
+        bursts += [[dice.choice((1, 700, 1200, 1200, 1200, 1472)) for _ in range(32)]
+                   for _ in range(20)]
+        for burst in bursts:
+            payloads = [bytes([number]) + os.urandom(size - 1)
+                        for number, size in enumerate(burst)]
+            for payload in payloads:
+                client.send(self.far_target.address, payload)
+            answers = [client.receive()[1] for _ in payloads]
+            self.assertEqual(answers, payloads)
+
+    def test_bursts_with_offload(self):
+        self.assert_echoes_bursts(self.far_chain())
+
+    def test_bursts_without_offload(self):
+        """Devices that segment nothing, and hand on nothing joined."""
+        self.addCleanup(link.offload, True)
+        link.offload(False)
+        self.assert_echoes_bursts(self.far_chain())
 
     def test_interface_of_the_server(self):
         """Bound to the right interface it reaches a target there, bound to another it doesn't."""

@@ -19,7 +19,11 @@ class Names(udp_case.UdpCase):
         self.target = self.udp_target()
 
     def queries(self):
-        return sorted(kind for name, kind, _ in self.stub.queries if name == "echo.test")
+        """Those seen so far; the second may be on its way when the first is answered."""
+        def seen():
+            return sorted(kind for name, kind, _ in self.stub.queries if name == "echo.test")
+        wait.until(lambda: len(seen()) >= 2, 5, "a query for each family")
+        return seen()
 
     def start(self):
         return self.server("-d", self.stub.nameserver)

@@ -122,6 +122,45 @@ static void a_full_outbox_flushes_itself(void **state)
     pair_close(&pair);
 }
 
+/* Neighbours of one length go and come as one message; nobody is to notice. */
+static void joined_datagrams_keep_their_boundaries(void **state)
+{
+    struct pair pair;
+    unsigned random = 1;
+
+    pair_open(&pair, *state, &no_options);
+    for (size_t len = 1; len <= 1472; len += len < 40 ? 1 : 17) {
+        send_filled(&pair, 24, len);
+        expect_filled(&pair, 24, len);
+    }
+    for (unsigned round = 0; round < 200; round++) {
+        size_t lens[SS_UDP_BATCH];
+        unsigned seen = 0;
+
+        for (unsigned i = 0; i < SS_UDP_BATCH; i++) {
+            random = random * 1103515245 + 12345;
+            lens[i] = (random >> 16) % 4 != 0 && i != 0 ? lens[i - 1] : (random >> 18) % 1473;
+            fill(payload[i], lens[i], i);
+            pair_send(&pair, (struct ss_view){payload[i], lens[i]});
+        }
+        ss_udp_flush(pair.outbox);
+        while (seen < SS_UDP_BATCH) {
+            size_t got = pair_receive(&pair);
+
+            for (size_t i = 0; i < got; i++, seen++) {
+                assert_int_equal(pair.got[i].bytes.len, lens[seen]);
+                assert_true(is_filled(pair.got[i].bytes.ptr, lens[seen], seen));
+                assert_from_sender(&pair, &pair.got[i]);
+                /* The room around it is its own, whatever its neighbours were. */
+                memset(pair.got[i].bytes.ptr - SS_UDP_HEADROOM, 0xee, SS_UDP_HEADROOM);
+                memset(pair.got[i].bytes.ptr + lens[seen], 0xee, SS_UDP_TAILROOM);
+            }
+        }
+    }
+    assert_int_equal(ss_udp_dropped(pair.outbox), 0);
+    pair_close(&pair);
+}
+
 static void an_outbox_serves_several_sockets_in_turn(void **state)
 {
     struct ss_addr any = address("127.0.0.1", 0);
@@ -414,6 +453,9 @@ int udp_tests(void)
         FOR_KIND(nothing_is_received_when_nothing_waits, IPV4),
         FOR_KIND(a_full_outbox_flushes_itself, IPV4),
         FOR_KIND(a_full_outbox_flushes_itself, IPV6),
+        FOR_KIND(joined_datagrams_keep_their_boundaries, IPV4),
+        FOR_KIND(joined_datagrams_keep_their_boundaries, IPV6),
+        FOR_KIND(joined_datagrams_keep_their_boundaries, IPV4_FROM_BOTH),
         cmocka_unit_test(an_outbox_serves_several_sockets_in_turn),
         cmocka_unit_test(a_wildcard_listener_answers_from_the_address_that_was_used),
         cmocka_unit_test(a_datagram_that_fails_costs_no_other),
