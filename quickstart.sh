@@ -98,7 +98,7 @@ parse() {
 
 # With what the tests are configured with, so that the folder `build` is the one that they use.
 needed='gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libmbedtls-dev libsodium-dev
-    libc-ares-dev libjansson-dev libcmocka-dev python3 curl'
+    libc-ares-dev libpcre2-dev libjansson-dev libcmocka-dev python3 curl'
 # Faster ciphers, the QR code, and https for curl.
 optional='libssl-dev libipsec-mb-dev qrencode ca-certificates'
 

@@ -5,6 +5,7 @@ find_package(Threads REQUIRED)
 pkg_check_modules(ss_dep_uv REQUIRED IMPORTED_TARGET libuv>=1.42)
 pkg_check_modules(ss_dep_sodium REQUIRED IMPORTED_TARGET libsodium>=1.0.18)
 pkg_check_modules(ss_dep_cares REQUIRED IMPORTED_TARGET libcares>=1.18)
+pkg_check_modules(ss_dep_pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(ss_dep_jansson REQUIRED IMPORTED_TARGET jansson)
 
 # Mbed TLS: Debian's 2.28 has no pkg-config file.

@@ -11,8 +11,8 @@ import sys
 
 MAY_INCLUDE = {
     "programs": "service",
-    "service": "relay config sys resolver codec crypto proto net base",
-    "relay": "codec crypto proto resolver net base",
+    "service": "relay config sys resolver acl codec crypto proto net base",
+    "relay": "codec crypto acl proto resolver net base",
     "config": "codec crypto proto base",
     "sys": "base",
     "resolver": "net base",
@@ -39,7 +39,7 @@ IN_HEADERS = {"uv.h": "net resolver relay"}
 
 # The pure layers: bytes and time are handed in. base asks the system for pages, locks and the time
 # stamp of a log line; crypto for locks.
-PURE = "proto codec"
+PURE = "proto codec acl"
 SYSTEM = re.compile(r"sys/socket|netinet/|netdb|sys/epoll|poll\.h|time\.h|unistd|fcntl")
 
 # The log's words and the folder of the generated version.
