@@ -11,6 +11,7 @@ static const char *const texts[SS_STATUS_COUNT] = {
     [SS_ERR_FORMAT] = "malformed",
     [SS_ERR_STALE] = "time stamp out of range",
     [SS_ERR_REPLAY] = "repeated salt or packet",
+    [SS_ERR_CLOCK] = "from before the clock was set back",
     [SS_ERR_KEY] = "unusable key",
     [SS_ERR_ARGUMENT] = "invalid setting",
     [SS_ERR_UNSUPPORTED] = "not supported",

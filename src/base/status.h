@@ -15,6 +15,7 @@ enum ss_status {
     SS_ERR_FORMAT, /* not in the protocol's form */
     SS_ERR_STALE,  /* a time stamp too far from our clock */
     SS_ERR_REPLAY, /* a salt or packet that was seen before */
+    SS_ERR_CLOCK,  /* it may have been seen: our clock was set back behind its time stamp */
     /* What we were given or asked for was wrong. */
     SS_ERR_KEY,      /* a key of the wrong length or not base64 */
     SS_ERR_ARGUMENT, /* any other bad setting */

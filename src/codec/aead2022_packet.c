@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "codec/stamps.h"
 #include "crypto/random.h"
 #include "crypto/secret.h"
 
@@ -218,7 +219,8 @@ static enum ss_status chacha_seal(struct ss_packet_codec *codec, struct ss_view 
 
 /* Reads an opened body: its head, then padding, address and payload. `in` stands at its type. */
 static enum ss_status read_body(struct ss_packet_codec *codec, struct ss_span body, int64_t now_s,
-                                const uint8_t *client_id, struct ss_packet_opened *opened)
+                                const uint8_t *client_id, int64_t *stamp_s,
+                                struct ss_packet_opened *opened)
 {
     struct ss_reader in = {body.ptr, body.len};
     uint8_t id[SS_SESSION_ID_LEN];
@@ -233,6 +235,7 @@ static enum ss_status read_body(struct ss_packet_codec *codec, struct ss_span bo
     status = ss_check_stamp(stamp, now_s, &codec->clock_difference);
     if (status != SS_OK)
         return status;
+    *stamp_s = (int64_t)stamp;
     if (client_id != NULL &&
         (!ss_read_bytes(&in, id, sizeof id) || !ss_equal_constant_time(id, client_id, sizeof id)))
         return SS_ERR_REPLAY; /* a reply to another session */
@@ -301,9 +304,12 @@ static enum ss_status read_identity(const struct ss_packet_codec *codec,
 /* The datagram is valid: only now does it leave a trace. */
 static enum ss_status accept_request(struct ss_packet_codec *codec,
                                      struct ss_packet_session *session, const struct ids *ids,
-                                     const struct ss_user *user, struct ss_packet_opened *opened)
+                                     const struct ss_user *user, int64_t stamp_s,
+                                     struct ss_packet_opened *opened)
 {
     if (session == NULL) {
+        if (!ss_packet_sessions_is_fresh(codec->sessions, stamp_s))
+            return SS_ERR_CLOCK;
         session = ss_packet_sessions_add(codec->sessions, codec, ids->session);
         if (session == NULL)
             return SS_ERR_LIMIT;
@@ -327,7 +333,8 @@ static enum ss_status pass_on(struct ss_packet_codec *codec, struct ss_packet_se
     opened->address = (struct ss_view){wire.ptr + SS_IDENTITY_LEN, 0};
     opened->payload = (struct ss_span){wire.ptr + SS_IDENTITY_LEN, wire.len - SS_IDENTITY_LEN};
     opened->target = (struct ss_target){0};
-    return accept_request(codec, session, ids, user, opened);
+    /* Only the last server can read its time stamp. */
+    return accept_request(codec, session, ids, user, INT64_MAX, opened);
 }
 
 static enum ss_status aes_open_request(struct ss_packet_codec *codec, struct ss_span wire,
@@ -341,6 +348,7 @@ static enum ss_status aes_open_request(struct ss_packet_codec *codec, struct ss_
     uint8_t plain_ids[IDS_LEN];
     struct ss_span body;
     struct ids ids;
+    int64_t stamp_s;
     enum ss_status status;
 
     if (wire.len < before + REQUEST_LEN + ADDRESS_MIN + SS_AEAD_TAG_LEN)
@@ -371,9 +379,9 @@ static enum ss_status aes_open_request(struct ss_packet_codec *codec, struct ss_
                                   body.len, body.ptr);
     body.len -= SS_AEAD_TAG_LEN;
     if (status == SS_OK)
-        status = read_body(codec, body, now_s, NULL, opened);
+        status = read_body(codec, body, now_s, NULL, &stamp_s, opened);
     if (status == SS_OK)
-        status = accept_request(codec, session, &ids, user, opened);
+        status = accept_request(codec, session, &ids, user, stamp_s, opened);
     return status;
 }
 
@@ -405,6 +413,7 @@ static enum ss_status chacha_open_request(struct ss_packet_codec *codec, struct 
     struct ss_packet_session *session;
     struct ss_span body;
     struct ids ids;
+    int64_t stamp_s;
     enum ss_status status = chacha_open_message(codec, wire, &ids, &body);
 
     if (status != SS_OK)
@@ -412,9 +421,9 @@ static enum ss_status chacha_open_request(struct ss_packet_codec *codec, struct 
     session = ss_packet_sessions_find(codec->sessions, codec, ids.session);
     if (session != NULL && !ss_replay_window_accepts(&session->window, ids.packet))
         return SS_ERR_REPLAY;
-    status = read_body(codec, body, now_s, NULL, opened);
+    status = read_body(codec, body, now_s, NULL, &stamp_s, opened);
     if (status == SS_OK)
-        status = accept_request(codec, session, &ids, NULL, opened);
+        status = accept_request(codec, session, &ids, NULL, stamp_s, opened);
     return status;
 }
 
@@ -427,7 +436,6 @@ static enum ss_status find_server(struct ss_packet_link *link, const struct ids 
                                   struct ss_server_session **server)
 {
     struct ss_server_session *known[] = {&link->present, &link->before};
-    uint32_t clock_s = ss_forward_clock_at(&link->clock, now_s);
 
     *server = NULL;
     for (size_t i = 0; i < 2; i++)
@@ -435,18 +443,23 @@ static enum ss_status find_server(struct ss_packet_link *link, const struct ids 
             *server = known[i];
     if (*server != NULL)
         return ss_replay_window_accepts(&(*server)->window, ids->packet) ? SS_OK : SS_ERR_REPLAY;
-    if (link->before.is_known && clock_s - link->before.seen_s <= SS_PACKET_SESSION_TIME_S)
+    if (link->before.is_known && !ss_may_forget(link->before.seen_s, now_s))
         return SS_ERR_REPLAY;
     return SS_OK;
 }
 
 /* A valid reply: a new server session takes the place of the present one. */
 static enum ss_status accept_reply(struct ss_packet_codec *codec, struct ss_packet_link *link,
-                                   struct ss_server_session *server, const struct ids *ids)
+                                   struct ss_server_session *server, const struct ids *ids,
+                                   int64_t stamp_s, int64_t now_s)
 {
     enum ss_status status = SS_OK;
 
     if (server == NULL) {
+        if (link->before.is_known)
+            ss_note_forgotten(&link->fresh_s, link->before.seen_s);
+        if (stamp_s < link->fresh_s)
+            return SS_ERR_CLOCK;
         server = &link->present;
         link->before = *server;
         *server = (struct ss_server_session){.is_known = true};
@@ -456,7 +469,8 @@ static enum ss_status accept_reply(struct ss_packet_codec *codec, struct ss_pack
                                          (struct ss_view){server->id, SS_SESSION_ID_LEN});
     }
     ss_replay_window_mark(&server->window, ids->packet);
-    server->seen_s = link->clock.elapsed_s;
+    if (server->seen_s < now_s)
+        server->seen_s = now_s;
     return status;
 }
 
@@ -469,6 +483,7 @@ static enum ss_status aes_open_reply(struct ss_packet_codec *codec, struct ss_pa
     uint8_t plain_ids[IDS_LEN];
     struct ss_span body;
     struct ids ids;
+    int64_t stamp_s;
     enum ss_status status;
 
     if (wire.len < IDS_LEN + REPLY_LEN + ADDRESS_MIN + SS_AEAD_TAG_LEN)
@@ -488,9 +503,9 @@ static enum ss_status aes_open_reply(struct ss_packet_codec *codec, struct ss_pa
                                   body.len, body.ptr);
     body.len -= SS_AEAD_TAG_LEN;
     if (status == SS_OK)
-        status = read_body(codec, body, now_s, link->id, opened);
+        status = read_body(codec, body, now_s, link->id, &stamp_s, opened);
     if (status == SS_OK)
-        status = accept_reply(codec, link, server, &ids);
+        status = accept_reply(codec, link, server, &ids, stamp_s, now_s);
     return status;
 }
 
@@ -501,14 +516,15 @@ static enum ss_status chacha_open_reply(struct ss_packet_codec *codec, struct ss
     struct ss_server_session *server;
     struct ss_span body;
     struct ids ids;
+    int64_t stamp_s;
     enum ss_status status = chacha_open_message(codec, wire, &ids, &body);
 
     if (status == SS_OK)
         status = find_server(link, &ids, now_s, &server);
     if (status == SS_OK)
-        status = read_body(codec, body, now_s, link->id, opened);
+        status = read_body(codec, body, now_s, link->id, &stamp_s, opened);
     if (status == SS_OK)
-        status = accept_reply(codec, link, server, &ids);
+        status = accept_reply(codec, link, server, &ids, stamp_s, now_s);
     return status;
 }
 

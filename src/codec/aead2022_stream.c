@@ -321,7 +321,8 @@ static enum ss_status open_request_header(struct ss_codec *codec, uint8_t *salt,
     status = ss_check_stamp(stamp, now_s, &codec->clock_difference);
     /* Only now: nobody else can fill the pool, and no stale request takes room in it. */
     if (status == SS_OK && profile->salt_pool != NULL)
-        status = ss_salt_pool_store(profile->salt_pool, salt, salt_len_of(codec), now_s);
+        status =
+            ss_salt_pool_store(profile->salt_pool, salt, salt_len_of(codec), (int64_t)stamp, now_s);
     if (status != SS_OK)
         return status;
     if (len == 0)

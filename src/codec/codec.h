@@ -91,8 +91,9 @@ struct ss_opened {
  *
  * SS_OK: go on, with or without payload. Any other status is final, and `opened` is empty: how a
  * server ends the connection then is the relay's choice by method. SS_ERR_STALE: the peer has the
- * key but another time, see ss_codec_clock_difference. SS_ERR_LIMIT: the salt pool is full, which
- * is worth a line in the log; the peer is to be refused as after any other status.
+ * key but another time, see ss_codec_clock_difference. SS_ERR_CLOCK: our clock was set back, and
+ * this may be a repeat. SS_ERR_LIMIT: the salt pool is full. All three are worth a line in the log;
+ * the peer is to be refused as after any other status.
  *
  * Server: when there is a user afterwards whose `next` is set, nothing was opened: `opened` holds
  * what is to be sent there, and from now on the codec passes both directions on as they are. The

@@ -7,7 +7,6 @@
 
 #include "codec/codec.h"
 #include "codec/contexts.h"
-#include "codec/forward_clock.h"
 #include "codec/packet.h"
 #include "codec/profile.h"
 #include "codec/users_internal.h"
@@ -180,7 +179,7 @@ struct ss_packet_codec {
 struct ss_server_session {
     bool is_known;
     uint8_t id[SS_SESSION_ID_LEN];
-    uint32_t seen_s; /* by the link's clock */
+    int64_t seen_s; /* Unix time, the latest at which a valid packet came */
     struct ss_replay_window window;
 };
 
@@ -194,8 +193,8 @@ struct ss_packet_link {
     /* A client's: */
     uint8_t id[SS_SESSION_ID_LEN];
     uint64_t sent;
-    struct ss_forward_clock clock;
     struct ss_server_session present, before;
+    int64_t fresh_s; /* see stamps.h; of sessions before these */
 };
 
 /* A session whose user is no longer on the list has this one, who may do nothing. */

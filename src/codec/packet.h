@@ -21,9 +21,9 @@
  *       if opened.session->owner is NULL: a new association, with
  *           ss_packet_link_begin(link, codec, opened.session)
  *           opened.session->owner = association
- *       opened.session->client = the sender             it may have moved, replies go there
+ *       the association's client = the sender           it may have moved, replies go there
  *       if opened.user and opened.user->next are there: opened.payload goes to `next` as it is, and
- *           what comes back to opened.session->client as it is; nothing is sealed
+ *           what comes back to the client as it is; nothing is sealed
  *       else opened.payload goes to opened.target, and replies are sealed with {.link = link}
  *       when the association ends: ss_packet_link_end(link), which also clears the owner
  *
@@ -142,8 +142,8 @@ struct ss_packet_opened {
  * Opens a datagram in place: on a server, and under methods without sessions on a client too. The
  * statuses concern this datagram alone, which is to be dropped in silence; its bytes are unusable
  * then. SS_ERR_AUTH, SS_ERR_FORMAT (too short, or no address in front), SS_ERR_REPLAY; under the
- * 2022 methods also SS_ERR_STALE (see ss_packet_clock_difference) and SS_ERR_LIMIT: the table has
- * no room for another session.
+ * 2022 methods also SS_ERR_STALE (see ss_packet_clock_difference), SS_ERR_CLOCK (our clock was set
+ * back, and this may be a repeat) and SS_ERR_LIMIT: the table has no room for another session.
  *
  * When the user's traffic is passed on (`user->next`), `payload` is the datagram for that server
  * and there is no address.

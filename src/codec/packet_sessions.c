@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/pool.h"
-#include "codec/forward_clock.h"
+#include "codec/stamps.h"
 #include "crypto/kdf.h"
 #include "crypto/random.h"
 #include "crypto/secret.h"
@@ -23,8 +23,8 @@ struct ss_packet_sessions {
     uint32_t bucket_mask;
     uint8_t seed[16]; /* so that a client can't choose where its session lies */
     struct ss_packet_session *oldest, *newest;
-    struct ss_forward_clock clock;
-    uint32_t now_s; /* of the clock */
+    int64_t now_s;
+    int64_t fresh_s; /* see stamps.h */
 };
 
 struct ss_packet_sessions *ss_packet_sessions_new(uint32_t capacity)
@@ -71,7 +71,7 @@ uint32_t ss_packet_sessions_trim(struct ss_packet_sessions *sessions)
 
 void ss_packet_sessions_set_time(struct ss_packet_sessions *sessions, int64_t now_s)
 {
-    sessions->now_s = ss_forward_clock_at(&sessions->clock, now_s);
+    sessions->now_s = now_s;
 }
 
 static struct ss_packet_session **bucket_of(struct ss_packet_sessions *sessions,
@@ -99,7 +99,6 @@ struct ss_packet_session *ss_packet_sessions_find(struct ss_packet_sessions *ses
 
 static void append(struct ss_packet_sessions *sessions, struct ss_packet_session *session)
 {
-    session->seen_s = sessions->now_s;
     session->newer = NULL;
     session->older = sessions->newest;
     if (sessions->newest != NULL)
@@ -134,21 +133,37 @@ void ss_packet_sessions_remove(struct ss_packet_sessions *sessions,
     ss_pool_release(sessions->pool, session);
 }
 
-/* Of the oldest. One whose association lives is as good as touched. */
+/* To the other end of the list; a clock that was set back does not make it older. */
+static void renew(struct ss_packet_sessions *sessions, struct ss_packet_session *session)
+{
+    if (session->seen_s < sessions->now_s)
+        session->seen_s = sessions->now_s;
+    unlink_session(sessions, session);
+    append(sessions, session);
+}
+
+/* Of the oldest. One whose association lives is as good as touched, and one from before the clock
+ * was set back is not to stand in the way of others. */
 static void remove_expired(struct ss_packet_sessions *sessions)
 {
     for (int i = 0; i < EXPIRED_MAX && sessions->oldest != NULL; i++) {
         struct ss_packet_session *session = sessions->oldest;
+        bool may_forget = ss_may_forget(session->seen_s, sessions->now_s);
 
-        if (sessions->now_s - session->seen_s <= SS_PACKET_SESSION_TIME_S)
+        if (!may_forget && !ss_is_ahead(session->seen_s, sessions->now_s))
             return;
-        if (session->owner != NULL || session->link != NULL) {
-            unlink_session(sessions, session);
-            append(sessions, session);
+        if (!may_forget || session->owner != NULL || session->link != NULL) {
+            renew(sessions, session);
         } else {
+            ss_note_forgotten(&sessions->fresh_s, session->seen_s);
             ss_packet_sessions_remove(sessions, session);
         }
     }
+}
+
+bool ss_packet_sessions_is_fresh(const struct ss_packet_sessions *sessions, int64_t stamp_s)
+{
+    return stamp_s >= sessions->fresh_s;
 }
 
 struct ss_packet_session *ss_packet_sessions_add(struct ss_packet_sessions *sessions,
@@ -173,6 +188,7 @@ struct ss_packet_session *ss_packet_sessions_add(struct ss_packet_sessions *sess
     bucket = bucket_of(sessions, codec, id);
     session->hash_next = *bucket;
     *bucket = session;
+    session->seen_s = sessions->now_s;
     append(sessions, session);
     return session;
 }
@@ -182,8 +198,7 @@ void ss_packet_sessions_touch(struct ss_packet_sessions *sessions,
 {
     if (session->seen_s == sessions->now_s)
         return; /* and it is among the newest */
-    unlink_session(sessions, session);
-    append(sessions, session);
+    renew(sessions, session);
 }
 
 struct ss_packet_session *ss_packet_sessions_oldest(struct ss_packet_sessions *sessions)

@@ -1,19 +1,20 @@
 /*
  * The datagram sessions of a server under the 2022 methods, found by the ID that the client chose
- * (SIP022, 3.2): who it is, which packets have come, where replies go.
+ * (SIP022, 3.2): who it is, and which packets have come.
  *
- * They outlive the sockets that serve them: an entry stays at least 60 s after the last valid
- * packet, so that no packet is taken again while its time stamp is good. A fixed number of them;
- * when the table is full, new sessions are refused. One table serves one event loop and all of its
- * ports; it is not thread-safe, and allocates nothing once it is made.
+ * They outlive the sockets that serve them: an entry stays until the clock is 60 s past the last
+ * valid packet, so that no packet is taken again while its time stamp is good, and when the clock
+ * is set back none from before that. A fixed number of them; when the table is full, new sessions
+ * are refused. One table serves one event loop and all of its ports; it is not thread-safe, and
+ * allocates nothing once it is made.
  */
 #ifndef SS_CODEC_PACKET_SESSIONS_H
 #define SS_CODEC_PACKET_SESSIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/addr.h"
 #include "codec/replay_window.h"
 #include "codec/users.h"
 
@@ -21,15 +22,13 @@ struct ss_packet_codec;
 struct ss_packet_link;
 struct ss_packet_sessions;
 
-#define SS_PACKET_SESSION_TIME_S 60
-#define SS_SESSION_ID_LEN        8
+#define SS_SESSION_ID_LEN 8
 
 struct ss_packet_session {
     /* The caller's. An entry with an owner is kept; ss_packet_link_end takes it away. */
-    void *owner;           /* its association */
-    struct ss_addr client; /* the sender of the latest valid datagram: replies go there */
+    void *owner; /* its association, which knows where replies go */
     /* The codec's. */
-    uint32_t seen_s;            /* when that came, by the table's clock */
+    int64_t seen_s;             /* Unix time, the latest at which a valid one came */
     const struct ss_user *user; /* NULL where there are no users */
     struct ss_packet_link *link;
     struct ss_packet_codec *codec; /* of its port */
@@ -52,12 +51,16 @@ uint32_t ss_packet_sessions_trim(struct ss_packet_sessions *sessions);
 
 /* -- for the packet codec; `codec` tells the sessions of one port from those of another -- */
 
-/* The table's clock, moved on to a Unix time. Before the calls below. */
+/* The present Unix time, before the calls below. */
 void ss_packet_sessions_set_time(struct ss_packet_sessions *sessions, int64_t now_s);
 
 struct ss_packet_session *ss_packet_sessions_find(struct ss_packet_sessions *sessions,
                                                   const struct ss_packet_codec *codec,
                                                   const uint8_t id[SS_SESSION_ID_LEN]);
+
+/* Whether a packet with this time stamp can't be of a session that was there and was forgotten:
+ * else the clock was set back. */
+bool ss_packet_sessions_is_fresh(const struct ss_packet_sessions *sessions, int64_t stamp_s);
 
 /* A session that is not there yet; all of it zero but for its names and its own ID, which is drawn.
  * NULL when the table is full. */

@@ -1,6 +1,6 @@
 /*
- * The exact salts of the last minute: entries in the order of their time, and a hash table over
- * them that grows one bucket at a time (linear hashing), so that no call takes long and memory
+ * The exact salts of the last minute: entries in the order in which they came, and a hash table
+ * over them that grows one bucket at a time (linear hashing), so that no call takes long and memory
  * grows with what is stored.
  */
 #include "codec/salt_pool.h"
@@ -11,15 +11,16 @@
 #include <string.h>
 
 #include "base/pages.h"
-#include "codec/forward_clock.h"
 #include "codec/method.h"
+#include "codec/stamps.h"
 #include "crypto/kdf.h"
 #include "crypto/random.h"
 
 #define BUCKETS_MIN 64
 
-/* Entries that one call drops at most, so that the first after a pause does not take long. */
-#define DROPPED_MAX 32
+/* Entries that one call drops or puts back at most, so that the first after a pause does not take
+ * long. */
+#define LOOKS_MAX 32
 
 /* An empty pool that has used more entries than this gives its memory back. */
 #define KEPT_ENTRIES 2048
@@ -27,8 +28,8 @@
 /* Entries are named by their index + 1; 0 is none. */
 struct entry {
     uint8_t salt[SS_SALT_MAX]; /* a shorter one ends in zeroes */
+    int64_t stored_s;
     uint32_t hash;
-    uint32_t stored_s; /* by the pool's clock */
     uint32_t hash_next;
     uint32_t newer; /* of a free entry: the next free one */
 };
@@ -44,7 +45,7 @@ struct ss_salt_pool {
     uint32_t touched; /* entries that were ever used */
     uint32_t free;
     uint32_t oldest, newest;
-    struct ss_forward_clock clock;
+    int64_t fresh_s; /* see stamps.h */
 };
 
 static size_t entries_size(const struct ss_salt_pool *pool)
@@ -132,29 +133,54 @@ static void split_bucket(struct ss_salt_pool *pool)
     }
 }
 
-static void drop_oldest(struct ss_salt_pool *pool)
+/* The list of entries, each behind those that came before it. */
+
+static void append(struct ss_salt_pool *pool, uint32_t name)
+{
+    entry_of(pool, name)->newer = 0;
+    if (pool->newest != 0)
+        entry_of(pool, pool->newest)->newer = name;
+    else
+        pool->oldest = name;
+    pool->newest = name;
+}
+
+static uint32_t take_oldest(struct ss_salt_pool *pool)
 {
     uint32_t name = pool->oldest;
+
+    pool->oldest = entry_of(pool, name)->newer;
+    if (pool->oldest == 0)
+        pool->newest = 0;
+    return name;
+}
+
+static void drop_oldest(struct ss_salt_pool *pool)
+{
+    uint32_t name = take_oldest(pool);
     struct entry *entry = entry_of(pool, name);
     uint32_t *link = bucket_of(pool, entry->hash);
 
     while (*link != name)
         link = &entry_of(pool, *link)->hash_next;
     *link = entry->hash_next;
-    pool->oldest = entry->newer;
-    if (pool->oldest == 0)
-        pool->newest = 0;
+    ss_note_forgotten(&pool->fresh_s, entry->stored_s);
     entry->newer = pool->free;
     pool->free = name;
     pool->count--;
 }
 
-static void drop_expired(struct ss_salt_pool *pool, uint32_t now_s)
+static void drop_expired(struct ss_salt_pool *pool, int64_t now_s)
 {
-    for (int i = 0; i < DROPPED_MAX && pool->oldest != 0; i++) {
-        if (now_s - entry_of(pool, pool->oldest)->stored_s <= SS_SALT_POOL_TIME_S)
+    for (int i = 0; i < LOOKS_MAX && pool->oldest != 0; i++) {
+        int64_t stored_s = entry_of(pool, pool->oldest)->stored_s;
+
+        if (ss_may_forget(stored_s, now_s))
+            drop_oldest(pool);
+        else if (ss_is_ahead(stored_s, now_s))
+            append(pool, take_oldest(pool)); /* out of the way of those that come and go */
+        else
             break;
-        drop_oldest(pool);
     }
     if (pool->count == 0 && pool->touched > KEPT_ENTRIES) {
         ss_pages_discard(pool->entries, ss_pages_round(entries_size(pool)));
@@ -165,16 +191,15 @@ static void drop_expired(struct ss_salt_pool *pool, uint32_t now_s)
     }
 }
 
-static bool is_there(struct ss_salt_pool *pool, const uint8_t salt[SS_SALT_MAX], uint32_t hash,
-                     uint32_t now_s)
+/* One that only waits to be dropped counts as well. */
+static bool is_there(struct ss_salt_pool *pool, const uint8_t salt[SS_SALT_MAX], uint32_t hash)
 {
     uint32_t name = *bucket_of(pool, hash);
 
     while (name != 0) {
         const struct entry *entry = entry_of(pool, name);
 
-        if (entry->hash == hash && memcmp(entry->salt, salt, SS_SALT_MAX) == 0 &&
-            now_s - entry->stored_s <= SS_SALT_POOL_TIME_S)
+        if (entry->hash == hash && memcmp(entry->salt, salt, SS_SALT_MAX) == 0)
             return true;
         name = entry->hash_next;
     }
@@ -182,7 +207,7 @@ static bool is_there(struct ss_salt_pool *pool, const uint8_t salt[SS_SALT_MAX],
 }
 
 static void add(struct ss_salt_pool *pool, const uint8_t salt[SS_SALT_MAX], uint32_t hash,
-                uint32_t now_s)
+                int64_t now_s)
 {
     uint32_t name = pool->free;
     struct entry *entry;
@@ -202,32 +227,28 @@ static void add(struct ss_salt_pool *pool, const uint8_t salt[SS_SALT_MAX], uint
     entry->stored_s = now_s;
     entry->hash_next = *bucket;
     *bucket = name;
-    entry->newer = 0;
-    if (pool->newest != 0)
-        entry_of(pool, pool->newest)->newer = name;
-    else
-        pool->oldest = name;
-    pool->newest = name;
+    append(pool, name);
 }
 
 enum ss_status ss_salt_pool_store(struct ss_salt_pool *pool, const uint8_t *salt, size_t len,
-                                  int64_t now_s)
+                                  int64_t stamp_s, int64_t now_s)
 {
     uint8_t padded[SS_SALT_MAX] = {0};
-    uint32_t hash, clock_s;
+    uint32_t hash;
     enum ss_status status = SS_OK;
 
     memcpy(padded, salt, len);
     hash = (uint32_t)ss_fingerprint(pool->seed, padded, sizeof padded);
     (void)pthread_mutex_lock(&pool->lock);
-    clock_s = ss_forward_clock_at(&pool->clock, now_s);
-    drop_expired(pool, clock_s);
-    if (is_there(pool, padded, hash, clock_s))
+    drop_expired(pool, now_s);
+    if (is_there(pool, padded, hash))
         status = SS_ERR_REPLAY;
+    else if (stamp_s < pool->fresh_s)
+        status = SS_ERR_CLOCK;
     else if (pool->count == pool->capacity)
         status = SS_ERR_LIMIT;
     else
-        add(pool, padded, hash, clock_s);
+        add(pool, padded, hash, now_s);
     (void)pthread_mutex_unlock(&pool->lock);
     return status;
 }

@@ -150,6 +150,11 @@ void ss_session_log_opening(struct ss_session *session, enum ss_status status)
                        session->outbound != NULL ? "server" : ss_ip_format(&session->peer.ip, peer),
                        ss_codec_clock_difference(ss_session_codec(session)));
         break;
+    case SS_ERR_CLOCK:
+        ss_log_limited(limit, now_ms, SS_LOG_ERROR,
+                       "the clock was set back: new connections are refused until it is where it "
+                       "was, because they might be repeats");
+        break;
     case SS_ERR_LIMIT:
         ss_log_limited(limit, now_ms, SS_LOG_ERROR,
                        "the salt pool is full: new connections are refused; raise salt_pool");

@@ -47,6 +47,10 @@ static void log_refused(struct ss_udp_port *port, const struct ss_addr *client,
         ss_log_limited(&engine->opening_log, uv_now(&port->relay->worker->loop), SS_LOG_ERROR,
                        "%s: the clocks differ by %" PRId64 " s, and 30 s are allowed: set both",
                        ss_ip_format(&client->ip, text), ss_packet_clock_difference(port->codec));
+    else if (status == SS_ERR_CLOCK)
+        ss_log_limited(&engine->opening_log, uv_now(&port->relay->worker->loop), SS_LOG_ERROR,
+                       "the clock was set back: new UDP sessions are refused until it is where it "
+                       "was, because they might be repeats");
     else if (status == SS_ERR_LIMIT)
         ss_log_limited(&engine->opening_log, uv_now(&port->relay->worker->loop), SS_LOG_ERROR,
                        "too many UDP sessions: new ones are refused; raise max_associations");
@@ -248,7 +252,7 @@ static struct ss_association *association_for(struct ss_udp_port *port,
     }
     association->local = datagram->local;
     if (request->session != NULL) /* it may have moved: replies follow it */
-        association->client = request->session->client = datagram->peer;
+        association->client = datagram->peer;
     return association;
 }
 

@@ -335,7 +335,8 @@ static void run_salt_pool(void)
         if (i == FULL)
             start = now_s();
         memcpy(salt, &i, sizeof i);
-        must(ss_salt_pool_store(pool, salt, sizeof salt, NOW + i / A_SECOND) == SS_OK,
+        must(ss_salt_pool_store(pool, salt, sizeof salt, NOW + i / A_SECOND, NOW + i / A_SECOND) ==
+                 SS_OK,
              "ss_salt_pool_store");
     }
     printf("salt pool: %.0f ns a salt\n", (now_s() - start) / MORE * 1e9);

@@ -260,6 +260,50 @@ static void a_session_stays_for_a_minute(void **state)
     ss_profile_free(profile);
 }
 
+/* The clock is set back, by a little and by an hour: what came once is not taken again, and
+ * sessions that are new are refused only where they can't be told from what was forgotten. */
+static void a_clock_that_is_set_back_repeats_no_session(void **state)
+{
+    struct ss_profile *profile = profile_of(any_method(), NULL, NULL);
+    struct pair pair = pair_of(profile, profile, 4);
+    struct ss_packet_link *later = link_of(pair.client, NULL), *back = link_of(pair.client, NULL);
+    struct ss_packet_session *session;
+    struct ss_view address = packet_address("host.example", 443);
+    size_t len = ask(&pair, 5, wire), len2;
+
+    (void)state;
+    assert_int_equal(serve(&pair, wire, len, NOW - 30, NULL), SS_OK);
+    for (int64_t back_s = 1; back_s <= 4096; back_s *= 2)
+        assert_int_equal(serve(&pair, wire, len, NOW + 30 - back_s, NULL), SS_ERR_REPLAY);
+    /* By an hour: it is still there when its time has come again. */
+    for (int64_t now_s = NOW - 3600; now_s <= NOW + 30; now_s += 90) {
+        struct ss_packet_link *link = link_of(pair.client, NULL);
+
+        len2 = seal_exactly(pair.client, link, address, payload, 5, now_s, other);
+        assert_int_equal(serve(&pair, other, len2, now_s, NULL), SS_OK);
+        free_link(link);
+    }
+    assert_int_equal(serve(&pair, wire, len, NOW - 30, NULL), SS_ERR_REPLAY);
+    assert_int_equal(serve(&pair, wire, len, NOW + 30, NULL), SS_ERR_REPLAY);
+
+    /* It is forgotten at last, and then the clock is set back. */
+    len2 = seal_exactly(pair.client, later, address, payload, 5, NOW + 400, other);
+    assert_int_equal(serve(&pair, other, len2, NOW + 400, &session), SS_OK);
+    assert_int_equal(ss_packet_sessions_count(pair.sessions), 1);
+    assert_int_equal(serve(&pair, wire, len, NOW + 30, NULL), SS_ERR_CLOCK);
+    len2 = seal_exactly(pair.client, back, address, payload, 5, NOW + 30, other);
+    assert_int_equal(serve(&pair, other, len2, NOW + 30, NULL), SS_ERR_CLOCK);
+    /* A session that is known goes on, and new ones as soon as they can be told. */
+    len2 = seal_exactly(pair.client, later, address, payload, 5, NOW + 30, other);
+    assert_int_equal(serve(&pair, other, len2, NOW + 30, &session), SS_OK);
+    len2 = seal_exactly(pair.client, back, address, payload, 5, NOW + 100, other);
+    assert_int_equal(serve(&pair, other, len2, NOW + 100, NULL), SS_OK);
+    free_link(later);
+    free_link(back);
+    free_pair(&pair);
+    ss_profile_free(profile);
+}
+
 /* Replies go on under the same session when the association was closed and made anew. */
 static void an_association_may_come_back(void **state)
 {
@@ -319,6 +363,63 @@ static void check_restarts(const struct ss_method *method, const struct ss_aead 
     /* What was refused left nothing; an hour later all of it is stale. */
     assert_int_equal(take(&pair, answers[2], lens[2], NOW + 3600), SS_ERR_STALE);
     assert_int_equal(take(&pair, answers[0], lens[0], NOW + 3600), SS_ERR_REPLAY);
+    free_pair(&pair);
+    ss_profile_free(profile);
+}
+
+/* A server that knows nothing yet but the packet in `wire`. */
+static struct pair another_server(const struct ss_profile *profile, size_t asked_len)
+{
+    struct pair server = {.sessions = ss_packet_sessions_new(4)};
+    struct ss_packet_session *session;
+
+    server.server = packet_codec(profile, SS_CODEC_SERVER, server.sessions);
+    assert_int_equal(serve(&server, wire, asked_len, NOW, &session), SS_OK);
+    server.link = link_of(server.server, session);
+    return server;
+}
+
+static void free_server(struct pair *server)
+{
+    free_link(server->link);
+    free_packet_codec_2022(server->server);
+    ss_packet_sessions_free(server->sessions);
+}
+
+/* The clock of a client is set back behind a server session that it has forgotten. */
+static void a_forgotten_server_is_not_heard_again(void **state)
+{
+    static const struct {
+        int server;
+        int64_t stamp_s, now_s;
+        enum ss_status status;
+    } steps[] = {
+        {0, 0, 0, SS_OK},
+        {1, 1, 1, SS_OK},
+        {0, 500, 500, SS_OK}, /* the first goes on for longer than the second */
+        {2, 560, 560, SS_ERR_REPLAY},
+        {2, 561, 561, SS_OK}, /* the first is forgotten */
+        {0, 530, 510, SS_ERR_CLOCK},
+        {0, 530, 560, SS_ERR_CLOCK},
+        {3, 530, 545, SS_ERR_CLOCK},
+        {3, 531, 545, SS_OK},
+    };
+    struct ss_profile *profile = profile_of(any_method(), NULL, NULL);
+    struct pair pair = pair_of(profile, profile, 4), servers[4];
+    size_t asked_len = ask(&pair, 5, wire), len;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        servers[i] = another_server(profile, asked_len);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        const struct pair *server = &servers[steps[i].server];
+
+        len = seal_exactly(server->server, server->link, packet_address("192.0.2.9", 443), payload,
+                           9, NOW + steps[i].stamp_s, other);
+        assert_int_equal(take(&pair, other, len, NOW + steps[i].now_s), steps[i].status);
+    }
+    for (int i = 0; i < 4; i++)
+        free_server(&servers[i]);
     free_pair(&pair);
     ss_profile_free(profile);
 }
@@ -706,8 +807,10 @@ int packet_2022_tests(void)
         cmocka_unit_test(nothing_is_taken_back_by_who_sent_it),
         cmocka_unit_test(packets_come_once_in_any_order),
         cmocka_unit_test(a_session_stays_for_a_minute),
+        cmocka_unit_test(a_clock_that_is_set_back_repeats_no_session),
         cmocka_unit_test(an_association_may_come_back),
         cmocka_unit_test(a_server_may_start_again),
+        cmocka_unit_test(a_forgotten_server_is_not_heard_again),
         cmocka_unit_test(ports_and_associations_are_apart),
         cmocka_unit_test(what_is_missing_is_an_argument_error),
         cmocka_unit_test(a_session_keeps_its_user),

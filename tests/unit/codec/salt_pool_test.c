@@ -20,7 +20,7 @@ static const uint8_t *salt_of(uint32_t number)
 
 static enum ss_status store(struct ss_salt_pool *pool, uint32_t number, int64_t now_s)
 {
-    return ss_salt_pool_store(pool, salt_of(number), 32, now_s);
+    return ss_salt_pool_store(pool, salt_of(number), 32, now_s, now_s);
 }
 
 static void a_salt_is_refused_for_sixty_seconds(void **state)
@@ -73,23 +73,91 @@ static void a_full_pool_takes_nothing_and_forgets_nothing(void **state)
     ss_salt_pool_free(pool);
 }
 
+static enum ss_status store_stamped(struct ss_salt_pool *pool, uint32_t number, int64_t stamp_s,
+                                    int64_t now_s)
+{
+    return ss_salt_pool_store(pool, salt_of(number), 32, stamp_s, now_s);
+}
+
+/* However the clock is set: a stamp that is good again finds its salt. */
 static void a_clock_that_is_set_back_forgets_nothing(void **state)
+{
+    struct ss_salt_pool *pool = ss_salt_pool_new(200);
+
+    (void)state;
+    assert_int_equal(store_stamped(pool, 1, NOW + 30, NOW), SS_OK);
+    assert_int_equal(store(pool, 2, NOW + 50), SS_OK);
+    /* By five seconds: the stamp of the first is good for 65 s after it came. */
+    assert_int_equal(store(pool, 3, NOW + 51 - 5), SS_OK);
+    assert_int_equal(store_stamped(pool, 1, NOW + 30, NOW + 60), SS_ERR_REPLAY);
+    /* By an hour, and the hour passes. Others come and go meanwhile. */
+    for (int64_t now_s = NOW - 3600; now_s < NOW + 80; now_s++)
+        assert_int_equal(store(pool, 100 + (uint32_t)(now_s - NOW + 3600), now_s), SS_OK);
+    /* Those of before may hold up others until their own minute is over. */
+    assert_true(ss_salt_pool_count(pool) <= 3 * 61);
+    assert_int_equal(store(pool, 2, NOW + 80), SS_ERR_REPLAY);
+    assert_int_equal(store(pool, 2, NOW + 110), SS_ERR_REPLAY);
+    ss_salt_pool_free(pool);
+}
+
+/* What was forgotten while the clock was further can't be told from what is new. */
+static void behind_what_was_forgotten_nothing_is_taken(void **state)
 {
     struct ss_salt_pool *pool = ss_salt_pool_new(100);
 
     (void)state;
     assert_int_equal(store(pool, 1, NOW), SS_OK);
-    assert_int_equal(store(pool, 2, NOW + 30), SS_OK);
-    assert_int_equal(store(pool, 3, NOW - 100000), SS_OK);
-    assert_int_equal(store(pool, 1, NOW - 100000 + 20), SS_ERR_REPLAY);
-    assert_int_equal(store(pool, 2, NOW - 100000 + 60), SS_ERR_REPLAY);
-    assert_int_equal(store(pool, 3, NOW - 100000 + 60), SS_ERR_REPLAY);
-    /* And what is old by the clock as it went on is forgotten, though it never read so late. */
-    assert_int_equal(store(pool, 1, NOW - 100000 + 61), SS_OK);
-    /* Forward by any amount. */
-    assert_int_equal(store(pool, 3, INT64_MAX), SS_OK);
-    assert_int_equal(store(pool, 3, INT64_MAX), SS_ERR_REPLAY);
+    assert_int_equal(store(pool, 2, NOW + 61), SS_OK); /* the first is forgotten */
+    assert_int_equal(ss_salt_pool_count(pool), 1);
+    assert_int_equal(store(pool, 1, NOW), SS_ERR_CLOCK);
+    assert_int_equal(store(pool, 3, NOW + 30), SS_ERR_CLOCK);
+    /* For no longer than that, and not for those who never were there so late. */
+    assert_int_equal(store(pool, 3, NOW + 31), SS_OK);
+    assert_int_equal(store(pool, 4, NOW + 61 - 30), SS_OK);
+    assert_int_equal(store(pool, 5, NOW + 2), SS_ERR_CLOCK);
+    assert_int_equal(ss_salt_pool_count(pool), 3);
     ss_salt_pool_free(pool);
+}
+
+/* Requests that come, and come again whenever their stamps are good, under a clock that is set to
+ * and fro: none is taken twice. Under one that only goes on, or back by less than the tolerance
+ * while the peers have the right time, none is refused that is new. */
+static void no_clock_lets_anything_in_twice(void **state)
+{
+    enum { TURNS = 4000, LATE = 300 };
+    static struct {
+        int64_t stamp_s;
+        bool is_in;
+    } seen[TURNS];
+
+    (void)state;
+    for (unsigned how = 0; how < 4; how++) {
+        struct ss_salt_pool *pool = ss_salt_pool_new(TURNS);
+        int64_t now_s = NOW;
+        uint32_t random = 12345 + how;
+
+        for (uint32_t turn = 0; turn < TURNS; turn++) {
+            enum ss_status status;
+
+            random = random * 1664525 + 1013904223;
+            now_s += random >> 24 < 100; /* a second passes */
+            if (how == 1 && turn % 97 == 0)
+                now_s -= 20;
+            if (how >= 2 && turn % 97 == 0)
+                now_s += (int64_t)((random >> 8) % 501) - (how == 2 ? 250 : 350);
+            seen[turn].stamp_s = now_s + (how == 1 ? 0 : (int64_t)((random >> 16) % 61) - 30);
+            status = store_stamped(pool, turn, seen[turn].stamp_s, now_s);
+            assert_true(status == SS_OK || (status == SS_ERR_CLOCK && how >= 2));
+            seen[turn].is_in = status == SS_OK;
+            for (uint32_t i = turn > LATE ? turn - LATE : 0; i <= turn; i++)
+                if (seen[i].stamp_s >= now_s - 30 && seen[i].stamp_s <= now_s + 30) {
+                    status = store_stamped(pool, i, seen[i].stamp_s, now_s);
+                    assert_true(!(seen[i].is_in && status == SS_OK));
+                    seen[i].is_in |= status == SS_OK;
+                }
+        }
+        ss_salt_pool_free(pool);
+    }
 }
 
 /* Tens of thousands come and go, twice; each is found while it must be and never afterwards. */
@@ -127,19 +195,19 @@ static void salts_of_both_lengths_are_kept_apart_from_others(void **state)
     uint8_t salt[32] = {1};
 
     (void)state;
-    assert_int_equal(ss_salt_pool_store(pool, salt, 16, NOW), SS_OK);
+    assert_int_equal(ss_salt_pool_store(pool, salt, 16, NOW, NOW), SS_OK);
     for (size_t bit = 0; bit < 16 * 8; bit++) {
         struct ss_salt_pool *other = ss_salt_pool_new(10);
 
-        assert_int_equal(ss_salt_pool_store(other, salt, 16, NOW), SS_OK);
+        assert_int_equal(ss_salt_pool_store(other, salt, 16, NOW, NOW), SS_OK);
         salt[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        assert_int_equal(ss_salt_pool_store(other, salt, 16, NOW), SS_OK);
+        assert_int_equal(ss_salt_pool_store(other, salt, 16, NOW, NOW), SS_OK);
         salt[bit / 8] ^= (uint8_t)(1u << bit % 8);
         ss_salt_pool_free(other);
     }
     salt[31] = 1;
-    assert_int_equal(ss_salt_pool_store(pool, salt, 32, NOW), SS_OK);
-    assert_int_equal(ss_salt_pool_store(pool, salt, 32, NOW), SS_ERR_REPLAY);
+    assert_int_equal(ss_salt_pool_store(pool, salt, 32, NOW, NOW), SS_OK);
+    assert_int_equal(ss_salt_pool_store(pool, salt, 32, NOW, NOW), SS_ERR_REPLAY);
     ss_salt_pool_free(pool);
 }
 
@@ -157,7 +225,7 @@ static void *store_all(void *argument)
         uint8_t salt[32] = {0};
 
         memcpy(salt, &i, sizeof i);
-        thread->stored += ss_salt_pool_store(thread->pool, salt, 32, NOW) == SS_OK;
+        thread->stored += ss_salt_pool_store(thread->pool, salt, 32, NOW, NOW) == SS_OK;
     }
     return NULL;
 }
@@ -209,6 +277,8 @@ int salt_pool_tests(void)
         cmocka_unit_test(a_refusal_does_not_renew),
         cmocka_unit_test(a_full_pool_takes_nothing_and_forgets_nothing),
         cmocka_unit_test(a_clock_that_is_set_back_forgets_nothing),
+        cmocka_unit_test(behind_what_was_forgotten_nothing_is_taken),
+        cmocka_unit_test(no_clock_lets_anything_in_twice),
         cmocka_unit_test(many_salts_come_and_go),
         cmocka_unit_test(salts_of_both_lengths_are_kept_apart_from_others),
         cmocka_unit_test(each_salt_is_taken_from_one_thread_alone),
