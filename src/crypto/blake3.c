@@ -102,6 +102,8 @@ static void set_block(struct node *node, const uint8_t *bytes, size_t len)
     for (size_t i = 0; i < 16; i++)
         node->block[i] = ss_load_u32le(bytes + 4 * i);
     node->block_len = (uint32_t)len;
+    if (bytes == padded)
+        ss_wipe(padded, sizeof padded);
 }
 
 /* The last compression of a chunk of at most CHUNK_LEN bytes, still to be done: only its caller
@@ -174,11 +176,10 @@ static void hash(uint8_t *out, size_t out_len, const uint8_t *bytes, size_t len,
         out += take;
         out_len -= take;
     }
-    if (flags != 0) {
-        ss_wipe(&node, sizeof node);
-        ss_wipe(words, sizeof words);
-        ss_wipe(block, sizeof block);
-    }
+    /* What is hashed may be a key in either mode. */
+    ss_wipe(&node, sizeof node);
+    ss_wipe(words, sizeof words);
+    ss_wipe(block, sizeof block);
 }
 
 void ss_blake3(uint8_t *out, size_t out_len, const void *bytes, size_t len)

@@ -1,6 +1,6 @@
 /*
  * BLAKE3 as its specification describes it: the hash, and keys derived under a context, of any
- * length. Portable C; nothing allocates, and what was secret is wiped from the stack.
+ * length. Portable C; nothing allocates, and copies of what is hashed are wiped from the stack.
  */
 #ifndef SS_CRYPTO_BLAKE3_H
 #define SS_CRYPTO_BLAKE3_H
