@@ -17,6 +17,11 @@ size_t ss_codec_size(const struct ss_profile *profile)
            ss_contexts_size(profile->aead, profile->keystream);
 }
 
+size_t ss_codec_size_max(void)
+{
+    return SS_CONTEXTS_OFFSET(sizeof(struct ss_codec)) + 2 * SS_AEAD_CONTEXT_MAX;
+}
+
 enum ss_status ss_codec_begin(struct ss_codec *codec, const struct ss_profile *profile,
                               enum ss_codec_role role)
 {

@@ -31,6 +31,10 @@ enum ss_codec_role { SS_CODEC_CLIENT, SS_CODEC_SERVER };
  */
 size_t ss_codec_size(const struct ss_profile *profile);
 
+/* Enough for every method that may come later, whoever provides it, but bf-cfb, whose tables take
+ * three times as much. */
+size_t ss_codec_size_max(void);
+
 /*
  * Binds an idle codec to a new session. `profile` is borrowed and must outlive the session. Only
  * the first use with a provider may allocate. SS_ERR_ARGUMENT for a server with a chain of keys.

@@ -27,6 +27,7 @@ struct ss_users_slot {
 };
 
 struct ss_profile {
+    atomic_uint holders;
     const struct ss_method *method;
     const struct ss_aead *aead, *packet_aead; /* or: */
     const struct ss_keystream *keystream;

@@ -71,6 +71,9 @@ void ss_packet_codec_retire(struct ss_packet_codec *codec);
  * of sessions. Memory as that of a codec: aligned to 64, zero before the first use. */
 size_t ss_packet_link_size(const struct ss_profile *profile);
 
+/* Enough for every method that may come later. */
+size_t ss_packet_link_size_max(void);
+
 /*
  * Binds an idle link to a codec that has begun, and on a server to a session that has none. Only
  * the first use with a provider may allocate.

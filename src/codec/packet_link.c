@@ -22,6 +22,11 @@ size_t ss_packet_link_size(const struct ss_profile *profile)
     return has_contexts(profile) ? size + ss_contexts_size(profile->packet_aead, NULL) : size;
 }
 
+size_t ss_packet_link_size_max(void)
+{
+    return SS_CONTEXTS_OFFSET(sizeof(struct ss_packet_link)) + 2 * SS_AEAD_CONTEXT_MAX;
+}
+
 struct ss_view ss_packet_key(const struct ss_packet_codec *codec, const struct ss_user *user)
 {
     const uint8_t *key = user != NULL ? ss_user_keys_of(user)->key : codec->profile->key;

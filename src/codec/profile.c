@@ -168,6 +168,20 @@ done:
     return status;
 }
 
+static void free_profile(struct ss_profile *profile)
+{
+    if (profile->users != NULL) {
+        ss_users_release(profile->users->users);
+        (void)pthread_mutex_destroy(&profile->users->lock);
+        free(profile->users);
+    }
+    if (profile->identities != NULL)
+        ss_wipe(profile->identities, profile->identity_count * sizeof profile->identities[0]);
+    free(profile->identities);
+    ss_wipe(profile, sizeof *profile);
+    free(profile);
+}
+
 enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_options *options)
 {
     const struct ss_method *method = options->method;
@@ -186,6 +200,7 @@ enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_o
     profile = calloc(1, sizeof *profile);
     if (profile == NULL)
         return SS_ERR_MEMORY;
+    atomic_init(&profile->holders, 1);
     profile->method = method;
     profile->aead = aead;
     profile->packet_aead = packet_aead_of(method, aead);
@@ -207,27 +222,29 @@ enum ss_status ss_profile_new(struct ss_profile **out, const struct ss_profile_o
     status = method->family == SS_METHODS_2022 ? take_keys_2022(profile, options)
                                                : take_password(profile, options);
     if (status != SS_OK) {
-        ss_profile_free(profile);
+        free_profile(profile);
         return status;
     }
     *out = profile;
     return SS_OK;
 }
 
-void ss_profile_free(struct ss_profile *profile)
+/* Holding does not change what a profile says. */
+static atomic_uint *holders_of(const struct ss_profile *profile)
 {
-    if (profile == NULL)
-        return;
-    if (profile->users != NULL) {
-        ss_users_release(profile->users->users);
-        (void)pthread_mutex_destroy(&profile->users->lock);
-        free(profile->users);
-    }
-    if (profile->identities != NULL)
-        ss_wipe(profile->identities, profile->identity_count * sizeof profile->identities[0]);
-    free(profile->identities);
-    ss_wipe(profile, sizeof *profile);
-    free(profile);
+    return &((struct ss_profile *)(uintptr_t)profile)->holders;
+}
+
+void ss_profile_hold(const struct ss_profile *profile)
+{
+    atomic_fetch_add_explicit(holders_of(profile), 1, memory_order_relaxed);
+}
+
+void ss_profile_release(const struct ss_profile *profile)
+{
+    if (profile != NULL &&
+        atomic_fetch_sub_explicit(holders_of(profile), 1, memory_order_acq_rel) == 1)
+        free_profile((struct ss_profile *)(uintptr_t)profile);
 }
 
 const struct ss_method *ss_profile_method(const struct ss_profile *profile)

@@ -1,4 +1,5 @@
-/* A method with its keys, as configured. Immutable once made and shared by sessions and threads. */
+/* A method with its keys, as configured. Immutable once made but for its list of users, shared by
+ * sessions and threads, and counted by those who hold it. */
 #ifndef SS_CODEC_PROFILE_H
 #define SS_CODEC_PROFILE_H
 
@@ -48,13 +49,15 @@ struct ss_profile_options {
     struct ss_key_fault *fault;
 };
 
-/* SS_ERR_KEY for a key that is too short, and for the other faults of 2022 keys; SS_ERR_UNSUPPORTED
- * when no provider has the algorithm. */
+/* The caller holds it once. SS_ERR_KEY for a key that is too short, and for the other faults of
+ * 2022 keys; SS_ERR_UNSUPPORTED when no provider has the algorithm. */
 SS_CHECKED enum ss_status ss_profile_new(struct ss_profile **out,
                                          const struct ss_profile_options *options);
 
-/* Wipes the keys. No codec may use it any more. NULL is fine. */
-void ss_profile_free(struct ss_profile *profile);
+void ss_profile_hold(const struct ss_profile *profile);
+/* The last one wipes the keys and frees it; no codec may use it any more. NULL is fine. Any thread.
+ */
+void ss_profile_release(const struct ss_profile *profile);
 
 const struct ss_method *ss_profile_method(const struct ss_profile *profile);
 

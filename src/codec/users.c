@@ -12,6 +12,7 @@
 
 struct ss_users {
     atomic_size_t holders;
+    void (*release_tag)(void *tag);
     size_t count, next_count;
     size_t key_len;
     struct ss_user_keys *keys;
@@ -25,6 +26,9 @@ struct ss_users {
 
 static void free_users(struct ss_users *users)
 {
+    for (size_t i = 0; users->release_tag != NULL && i < users->count; i++)
+        if (users->keys[i].user.tag != NULL)
+            users->release_tag(users->keys[i].user.tag);
     if (users->keys != NULL)
         ss_wipe(users->keys, users->count * sizeof users->keys[0]);
     if (users->headers != NULL)
@@ -178,6 +182,11 @@ enum ss_status ss_users_new(struct ss_users **out, const struct ss_method *metho
     *fault = (struct ss_key_fault){0};
     *out = users;
     return SS_OK;
+}
+
+void ss_users_set_tag_release(struct ss_users *users, void (*release)(void *tag))
+{
+    users->release_tag = release;
 }
 
 void ss_users_hold(struct ss_users *users)

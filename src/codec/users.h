@@ -44,6 +44,10 @@ SS_CHECKED enum ss_status ss_users_new(struct ss_users **out, const struct ss_me
                                        const struct ss_user_options *list, size_t count,
                                        struct ss_key_fault *fault);
 
+/* `release` is called with each tag, but NULL, when the list is freed; by any thread. Before the
+ * list is shared. */
+void ss_users_set_tag_release(struct ss_users *users, void (*release)(void *tag));
+
 void ss_users_hold(struct ss_users *users);
 /* The last one frees it and wipes the keys. NULL is fine. */
 void ss_users_release(struct ss_users *users);

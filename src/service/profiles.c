@@ -80,7 +80,7 @@ static enum ss_status make_2022(struct ss_profile **profile, struct ss_service *
         fault = (struct ss_key_fault){.kind = SS_KEY_OF_SERVER_IS_CHAIN,
                                       .needed = 1,
                                       .given = ss_profile_identity_count(*profile) + 1};
-        ss_profile_free(*profile);
+        ss_profile_release(*profile);
         *profile = NULL;
         status = SS_ERR_KEY;
     }
@@ -226,7 +226,7 @@ void ss_service_free_profiles(struct ss_service *service)
 {
     for (size_t i = 0; i < service->config->server_count; i++) {
         if (service->profiles != NULL)
-            ss_profile_free(service->profiles[i]);
+            ss_profile_release(service->profiles[i]);
         if (service->counters != NULL)
             free(service->counters[i]);
     }

@@ -293,13 +293,13 @@ static void run(const struct ss_method *method, const struct ss_aead *aead, uint
     if (aead == NULL)
         printf(" %7s %7s %6s", "-", "-", "-");
     run_stream(&b, MESSAGE);
-    ss_profile_free(b.profile);
+    ss_profile_release(b.profile);
 
     options.first_chunk_len = 0xffff;
     must(ss_profile_new(&b.profile, &options) == SS_OK, "ss_profile_new");
     run_stream(&b, 0xffff);
     run_packets(&b);
-    ss_profile_free(b.profile);
+    ss_profile_release(b.profile);
     printf("\n");
     fflush(stdout);
 }

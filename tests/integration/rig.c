@@ -152,7 +152,7 @@ void rig_stop(struct rig_engine *rig)
     assert_int_equal(traffic.associations_opened, traffic.associations_closed);
     assert_int_equal(ss_engine_sessions(rig->engine), 0);
     ss_engine_free(rig->engine);
-    ss_profile_free(rig->profile);
+    ss_profile_release(rig->profile);
     ss_salt_memory_free(rig->salts);
     ss_salt_pool_free(rig->salt_pool);
 }

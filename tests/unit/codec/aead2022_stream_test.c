@@ -106,7 +106,7 @@ static void check_cuts(const struct ss_method *method, const struct ss_aead *aea
     struct ss_profile *profile = profile_of(method, aead, NULL);
 
     check_every_cut(profile, profile, false);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void the_first_read_holds_the_first_header(void **state)
@@ -117,8 +117,8 @@ static void the_first_read_holds_the_first_header(void **state)
     (void)state;
     for_each_provider_of(SS_METHODS_2022, check_cuts);
     check_every_cut(client, server, true);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
 }
 
 /* Behind a plugin, which may cut anywhere. Both directions. */
@@ -151,7 +151,7 @@ static void check_byte_by_byte(const struct ss_method *method, const struct ss_a
     assert_memory_equal(client.plain, plain, 20000);
     free_reader(&client);
     free_reader(&server);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void behind_a_plugin_a_stream_opens_byte_by_byte(void **state)
@@ -187,7 +187,7 @@ static void check_response_cuts(const struct ss_method *method, const struct ss_
         free_reader(&client);
         free_reader(&server);
     }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void the_first_read_of_a_response_holds_its_header(void **state)
@@ -243,7 +243,7 @@ static void check_flipped_bits(const struct ss_method *method, const struct ss_a
     struct ss_profile *profile = profile_of(method, aead, NULL);
 
     check_flips(profile, profile);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_flipped_bit_is_refused(void **state)
@@ -254,8 +254,8 @@ static void a_flipped_bit_is_refused(void **state)
     (void)state;
     for_each_provider_of(SS_METHODS_2022, check_flipped_bits);
     check_flips(client, server);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
 }
 
 static void an_answer_to_another_request_is_refused(void **state)
@@ -287,7 +287,7 @@ static void an_answer_to_another_request_is_refused(void **state)
     free_reader(&client);
     free_reader(&other);
     free_reader(&reflected);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static struct ss_profile *with_pool(struct ss_salt_pool *pool)
@@ -348,8 +348,8 @@ static void a_request_is_taken_once(void **state)
                          i < 2 ? SS_OK : SS_ERR_LIMIT);
         free_codec(sender);
     }
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_pool_free(pool);
 }
 
@@ -391,7 +391,7 @@ static void chunks_grow_while_writes_are_whole(void **state)
     assert_true(sum > 1000000);
     free_reader(&server);
     free_reader(&client);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* Whatever the room, what is written is whole chunks, the first of them with all that belongs in
@@ -433,8 +433,8 @@ static void sealing_fits_any_room(void **state)
             free_reader(&reader);
             free_codec(sender);
         }
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
 }
 
 /* Without payload there are 1 to 900 bytes of padding, of any length in between. */
@@ -464,7 +464,7 @@ static void a_request_without_payload_is_padded(void **state)
         free_codec(sender);
     }
     assert_true(lowest <= least + 10 && highest >= least + 890);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_server_answers_nothing_before_a_request(void **state)
@@ -478,7 +478,7 @@ static void a_server_answers_nothing_before_a_request(void **state)
     assert_int_equal(ss_codec_seal(server, &from, &to, NOW), SS_ERR_ARGUMENT);
     assert_ptr_equal(to.ptr, wire);
     free_codec(server);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 #define USER_COUNT 20000
@@ -535,9 +535,9 @@ static void users_are_told_apart(void **state)
         assert_int_equal(asker.plain_len, 5000);
         free_reader(&asker);
         free_reader(&answerer);
-        ss_profile_free(client);
+        ss_profile_release(client);
     }
-    ss_profile_free(server);
+    ss_profile_release(server);
     assert_int_equal(ss_users_count(options.users), USER_COUNT);
     ss_users_release(options.users);
     free(list);
@@ -584,8 +584,8 @@ static void a_list_of_users_takes_the_place_of_another(void **state)
     free_reader(&asker);
     free_reader(&late);
     free_codec(again);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
 }
 
 /* With users a request must carry an identity, without them it must not. */
@@ -614,10 +614,10 @@ static void identities_are_needed_or_refused(void **state)
         assert_int_equal(open_once(cases[i].server, wire, len, NOW, &difference), cases[i].status);
         free_codec(sender);
     }
-    ss_profile_free(chain);
-    ss_profile_free(plain_client);
-    ss_profile_free(users);
-    ss_profile_free(server);
+    ss_profile_release(chain);
+    ss_profile_release(plain_client);
+    ss_profile_release(users);
+    ss_profile_release(server);
 }
 
 /* A relay between a client and a server sees nothing; what comes later goes through as it is. */
@@ -656,9 +656,9 @@ static void a_relay_passes_both_directions_on(void **state)
     free_reader(&asker);
     free_reader(&relay);
     free_reader(&answerer);
-    ss_profile_free(client);
-    ss_profile_free(middle);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(middle);
+    ss_profile_release(server);
 }
 
 static void any_cuts_of_any_chunks(void **state)
@@ -686,7 +686,7 @@ static void any_cuts_of_any_chunks(void **state)
         free_reader(&reader);
         free_codec(sender);
     }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 int aead2022_stream_tests(void)

@@ -108,7 +108,7 @@ static bool seal_request(const json_t *vector, const struct ss_method *method,
     len = seal_rest(vector, sender, len, plain_len);
     check_wire(vector, len);
     free_codec(sender);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
     return true;
 }
 
@@ -160,7 +160,7 @@ static void open_request(const json_t *vector, const struct ss_method *method,
 
     if (json_array_size(chain) == 2) {
         len = relay(profile, len);
-        ss_profile_free(profile);
+        ss_profile_release(profile);
         profile = server_of(method, aead, json_string_value(json_array_get(chain, 1)),
                             vector_text(vector, "psk"), NULL);
     }
@@ -176,7 +176,7 @@ static void open_request(const json_t *vector, const struct ss_method *method,
     else
         assert_null(ss_codec_user(reader.codec));
     free_reader(&reader);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* Calls for each provider of a vector's method. */
@@ -270,8 +270,8 @@ static void check_response(const json_t *vector, const struct ss_method *method,
     assert_true(ss_codec_may_end(asker.codec, 0) && ss_codec_is_authenticated(asker.codec));
     free_reader(&asker);
     free_reader(&answerer);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
 }
 
 static void responses_are_those_of_the_vectors(void **state)
@@ -297,7 +297,7 @@ static void check_relay(const json_t *vector, const struct ss_method *method,
 
     assert_int_equal(vector_bytes(vector, "out", wanted, sizeof wanted), len);
     assert_memory_equal(wire, wanted, len);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_relay_takes_the_first_identity_header_out(void **state)
@@ -387,7 +387,7 @@ static void check_invalid(const json_t *vector, const struct ss_method *method,
     }
     check_refused(&reader, vector, len);
     free_reader(&reader);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void invalid_streams_are_refused(void **state)
@@ -413,7 +413,7 @@ static void check_edge(const json_t *vector, const struct ss_method *method,
     assert_int_equal(feed_at(&reader, wire, len, (int64_t)vector_number(vector, "now")), SS_OK);
     assert_non_null(ss_codec_target(reader.codec));
     free_reader(&reader);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void thirty_seconds_are_accepted(void **state)

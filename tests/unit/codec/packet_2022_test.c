@@ -138,7 +138,7 @@ static void check_method_refuses(const struct ss_method *method, const struct ss
     struct ss_profile *profile = profile_of(method, aead, NULL);
 
     check_refused(profile, profile);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_flipped_bit_or_a_cut_is_refused(void **state)
@@ -149,8 +149,8 @@ static void a_flipped_bit_or_a_cut_is_refused(void **state)
     (void)state;
     for_each_provider_of(SS_METHODS_2022, check_method_refuses);
     check_refused(client, server);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
 }
 
 /* A server's own reply is no request, nor a request a reply. */
@@ -171,7 +171,7 @@ static void check_reflected(const struct ss_method *method, const struct ss_aead
     assert_int_equal(serve(&pair, wire, len, NOW, NULL), SS_ERR_FORMAT);
     free_link(link);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void nothing_is_taken_back_by_who_sent_it(void **state)
@@ -204,7 +204,7 @@ static void packets_come_once_in_any_order(void **state)
     assert_int_equal(serve(&pair, packets[1], len, NOW, NULL), SS_ERR_REPLAY);
     free(packets);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* A datagram of a session that is a minute old and a second is stale anyway; until then it stays,
@@ -257,7 +257,7 @@ static void a_session_stays_for_a_minute(void **state)
     free_link(second);
     free_link(third);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* The clock is set back, by a little and by an hour: what came once is not taken again, and
@@ -325,7 +325,7 @@ static void an_association_may_come_back(void **state)
         free_link(link);
     }
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* A server starts again and has other sessions: one follows another at once, a third only when the
@@ -364,7 +364,7 @@ static void check_restarts(const struct ss_method *method, const struct ss_aead 
     assert_int_equal(take(&pair, answers[2], lens[2], NOW + 3600), SS_ERR_STALE);
     assert_int_equal(take(&pair, answers[0], lens[0], NOW + 3600), SS_ERR_REPLAY);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* A server that knows nothing yet but the packet in `wire`. */
@@ -460,7 +460,7 @@ static void ports_and_associations_are_apart(void **state)
     free_packet_codec_2022(second_port);
     assert_int_equal(ss_packet_sessions_count(pair.sessions), 1);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void what_is_missing_is_an_argument_error(void **state)
@@ -485,8 +485,8 @@ static void what_is_missing_is_an_argument_error(void **state)
     assert_int_equal(ss_packet_codec_begin(bare, chain, SS_CODEC_SERVER), SS_ERR_ARGUMENT);
     free_packet_codec_2022(bare);
     free_pair(&pair);
-    ss_profile_free(chain);
-    ss_profile_free(profile);
+    ss_profile_release(chain);
+    ss_profile_release(profile);
 }
 
 /* The client's own session and packet IDs are under the first key of the chain, so who has that may
@@ -539,9 +539,9 @@ static void a_session_keeps_its_user(void **state)
     free_link(second.link);
     free_packet_codec_2022(second.client);
     free_pair(&first);
-    ss_profile_free(one);
-    ss_profile_free(two);
-    ss_profile_free(server);
+    ss_profile_release(one);
+    ss_profile_release(two);
+    ss_profile_release(server);
 }
 
 /* A user who goes takes his sessions along at once; another's go on. */
@@ -596,8 +596,8 @@ static void a_list_of_users_takes_the_place_of_another(void **state)
         free_link(link);
         free_pair(&pair);
     }
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
 }
 
 /* Of name look-ups, where there is room, and never beyond what any path takes. */
@@ -638,7 +638,7 @@ static void check_padding(const struct ss_method *method, const struct ss_aead *
         assert_int_equal(sealed.len, head_len + 20 + SS_PACKET_TAIL);
     }
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void name_look_ups_are_padded(void **state)
@@ -677,7 +677,7 @@ static void check_batch(const struct ss_method *method, const struct ss_aead *ae
         assert_memory_equal(plain, payload + i * LEN, LEN);
     }
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_batch_is_sealed_from_one_buffer_into_another(void **state)
@@ -742,7 +742,7 @@ static void check_allocations(const struct ss_method *method, const struct ss_ae
     free_link(asking);
     free_link(answering);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void associations_are_not_allocated_for(void **state)
@@ -787,7 +787,7 @@ static void the_table_takes_as_many_as_it_says(void **state)
     (void)ss_packet_sessions_trim(pair.sessions);
     free(packets);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* What others do not know: the 2017 methods have no links. */
@@ -797,7 +797,7 @@ static void other_methods_have_no_sessions(void **state)
 
     (void)state;
     assert_int_equal(ss_packet_link_size(profile), 0);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 int packet_2022_tests(void)

@@ -185,7 +185,7 @@ static void check_request(const json_t *vector, const struct ss_method *method,
 
     assert_int_equal(wire_len, vector_number(vector, "wire_len"));
     check_sealed(vector, profile, client_sealer, payload_len, wire_len);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 
     profile = server_of_vector(method, aead, vector);
     codec = packet_codec(profile, SS_CODEC_SERVER, sessions);
@@ -196,7 +196,7 @@ static void check_request(const json_t *vector, const struct ss_method *method,
         wire_len = opened.payload.len;
         memcpy(wire, made, wire_len);
         free_packet_codec_2022(codec);
-        ss_profile_free(profile);
+        ss_profile_release(profile);
         profile = server_of(method, aead, json_string_value(json_array_get(chain, 1)),
                             vector_text(vector, "psk"), NULL);
         codec = packet_codec(profile, SS_CODEC_SERVER, sessions);
@@ -210,7 +210,7 @@ static void check_request(const json_t *vector, const struct ss_method *method,
     assert_int_equal(open_copy_2022(codec, NULL, wire, wire_len, VECTORS_NOW, &opened, plain),
                      SS_ERR_REPLAY);
     free_packet_codec_2022(codec);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
     ss_packet_sessions_free(sessions);
 }
 
@@ -240,7 +240,7 @@ static void check_reply(const json_t *vector, const struct ss_method *method,
                          i == 0 ? SS_OK : SS_ERR_REPLAY);
     check_opened(vector, &opened, payload_len);
     free_sealer(&client);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void replies_are_those_of_the_vectors(void **state)
@@ -274,7 +274,7 @@ static void check_relay(const json_t *vector, const struct ss_method *method,
     /* Passed on once: else a copy could call the replies to another address. */
     assert_int_equal(open_copy_2022(codec, NULL, wire, wire_len, 0, &opened, plain), SS_ERR_REPLAY);
     free_packet_codec_2022(codec);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
     ss_packet_sessions_free(sessions);
 }
 
@@ -332,7 +332,7 @@ static void check_invalid(const json_t *vector, const struct ss_method *method,
         }
     if (!is_known)
         fail_msg("no verdict for %s", end);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
     ss_packet_sessions_free(sessions);
 }
 

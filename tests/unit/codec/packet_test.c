@@ -138,7 +138,7 @@ static void check_vector(const json_t *vector, const struct ss_method *method,
         assert_int_equal(room[300 - head_len - 1], 0xee);
     }
     free_packet_codec(codec);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void datagrams_are_those_of_the_vectors(void **state)
@@ -193,7 +193,7 @@ static void check_refusals(const struct ss_method *method, const struct ss_aead 
     assert_int_equal(open_copy(receiver, wire, len, address, payload, sizeof payload), SS_OK);
     free_packet_codec(sender);
     free_packet_codec(receiver);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_flipped_bit_or_a_cut_is_refused(void **state)
@@ -234,7 +234,7 @@ static void a_bad_address_is_refused(void **state)
         assert_int_equal(open_copy(codec, wire, len, address, NULL, 0), SS_ERR_FORMAT);
     }
     free_packet_codec(codec);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* As a batch comes with GRO and leaves with GSO: payloads one behind the other without a gap, each
@@ -269,7 +269,7 @@ static void a_batch_is_sealed_from_one_buffer_into_another(void **state)
     free(payloads);
     free_packet_codec(sender);
     free_packet_codec(receiver);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_datagram_is_taken_once(void **state)
@@ -312,8 +312,8 @@ static void a_datagram_is_taken_once(void **state)
 
     free_packet_codec(sender);
     free_packet_codec(receiver);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_memory_free(client_salts);
     ss_salt_memory_free(streams);
     ss_salt_memory_free(packets);
@@ -352,8 +352,8 @@ static void check_allocations(const struct ss_method *method, const struct ss_ae
         assert_int_equal(before, 0);
     free_packet_codec(sender);
     free_packet_codec(receiver);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_memory_free(salts);
     ss_salt_memory_free(others);
 }

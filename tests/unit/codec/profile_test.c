@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "codec/packet.h"
 #include "support.h"
 #include "vectors/read.h"
 
@@ -40,7 +41,7 @@ static enum ss_status try_key(const char *method, size_t key_len, const char *pa
     assert_true((status == SS_OK) == (profile != NULL));
     if (profile != NULL)
         assert_ptr_equal(ss_profile_method(profile), options.method);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
     return status;
 }
 
@@ -94,8 +95,30 @@ static void a_long_key_is_cut(void **state)
     assert_memory_equal(reader.plain, plain, sizeof plain);
     free_reader(&reader);
     free_codec(sender);
-    ss_profile_free(by_key);
-    ss_profile_free(by_password);
+    ss_profile_release(by_key);
+    ss_profile_release(by_password);
+}
+
+/* Slots that are made before the method is known have room for it. */
+static void the_largest_sizes_cover_all_methods_but_one(void **state)
+{
+    size_t count;
+    const struct ss_method *all = ss_method_all(&count);
+
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        for (int provider = 0; provider < SS_AEAD_PROVIDER_COUNT; provider++) {
+            const struct ss_aead *aead = ss_aead_find(all[i].aead, (enum ss_aead_provider)provider);
+            struct ss_profile *profile;
+
+            if ((aead == NULL) != (all[i].aead == SS_AEAD_ALGORITHM_COUNT))
+                continue;
+            profile = profile_of(&all[i], aead, NULL);
+            assert_true(ss_packet_link_size(profile) <= ss_packet_link_size_max());
+            assert_true((ss_codec_size(profile) <= ss_codec_size_max()) ==
+                        (strcmp(all[i].name, "bf-cfb") != 0));
+            ss_profile_release(profile);
+        }
 }
 
 int profile_tests(void)
@@ -105,6 +128,7 @@ int profile_tests(void)
         cmocka_unit_test(keys_have_the_methods_length),
         cmocka_unit_test(a_cipher_of_another_method_is_refused),
         cmocka_unit_test(a_long_key_is_cut),
+        cmocka_unit_test(the_largest_sizes_cover_all_methods_but_one),
     };
 
     return cmocka_run_group_tests_name("codec/profile", tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void streams_are_those_of_the_vectors(void **state)
         assert_memory_equal(wire, wanted, len);
         check_opens(profile, is_request, len, &target, plain_len);
         free_codec(sender);
-        ss_profile_free(profile);
+        ss_profile_release(profile);
         checked++;
     }
     assert_true(checked >= 45);
@@ -162,7 +162,7 @@ static void check_prefixes(const struct ss_method *method)
         assert_memory_equal(reader.plain, plain, 40);
         free_reader(&reader);
     }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void every_prefix_waits_for_more(void **state)
@@ -193,7 +193,7 @@ static void check_noise(const struct ss_method *method)
         free_reader(&reader);
     }
     assert_true(refused > 400);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void noise_is_mostly_refused(void **state)
@@ -237,7 +237,7 @@ static void check_room(const struct ss_method *method)
         free_reader(&reader);
         free_codec(sender);
     }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void sealing_fits_any_room(void **state)
@@ -280,8 +280,8 @@ static void an_iv_is_taken_once(void **state)
     free_reader(&bad);
     free_reader(&reflected);
     free_codec(answer);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_memory_free(salts);
 }
 
@@ -333,7 +333,7 @@ static void check_packet(const json_t *vector, const struct ss_method *method)
         free(copy);
     }
     free_packet_codec_2022(codec);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void datagrams_are_those_of_the_vectors(void **state)
@@ -382,8 +382,8 @@ static void a_datagram_is_taken_once(void **state)
     }
     free_packet_codec_2022(sender);
     free_packet_codec_2022(receiver);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_memory_free(salts);
 }
 
@@ -413,7 +413,7 @@ static void none_is_the_bytes_as_they_are(void **state)
     assert_memory_equal(wire, plain, 9);
     free_codec(sender);
     free_reader(&reader);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* Sessions and datagrams one after the other in the same slots. */
@@ -456,8 +456,8 @@ static void check_allocations(const struct ss_method *method)
     free_codec(sender);
     free_codec(receiver);
     free_packet_codec_2022(packets);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_memory_free(salts);
 }
 

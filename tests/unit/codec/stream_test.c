@@ -78,7 +78,7 @@ static void check_byte_by_byte(const struct ss_method *method, const struct ss_a
         assert_int_equal(feed(&reader, wire + i, 1), SS_OK);
     check_opened(&reader, SIZE_SUM);
     free_reader(&reader);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_stream_opens_byte_by_byte(void **state)
@@ -110,7 +110,7 @@ static void check_every_edge(const struct ss_method *method, const struct ss_aea
             check_opened(&reader, SIZE_SUM);
             free_reader(&reader);
         }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_stream_opens_when_cut_at_any_edge(void **state)
@@ -141,7 +141,7 @@ static void check_random_cuts(const struct ss_method *method, const struct ss_ae
         check_opened(&reader, sum);
         free_reader(&reader);
     }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_stream_opens_with_any_chunks_in_any_cuts(void **state)
@@ -169,7 +169,7 @@ static void check_flipped_bits(const struct ss_method *method, const struct ss_a
         free_reader(&reader);
     }
     free(flipped);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_flipped_bit_is_refused(void **state)
@@ -233,7 +233,7 @@ static void a_target_may_be_spread_over_chunks(void **state)
         }
         free_codec(sender);
     }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_bad_target_is_refused_at_its_first_wrong_byte(void **state)
@@ -263,7 +263,7 @@ static void a_bad_target_is_refused_at_its_first_wrong_byte(void **state)
         free_reader(&reader);
         free_codec(sender);
     }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* Small chunks are moved together, so any megabyte fits into the pieces of one call. */
@@ -293,7 +293,7 @@ static void a_megabyte_of_any_chunks_opens_in_one_call(void **state)
         free_reader(&reader);
         free_codec(sender);
     }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* Whatever the room, what is written is whole chunks, and nothing is lost or sent twice. */
@@ -345,7 +345,7 @@ static void sealing_fits_any_room(void **state)
             free_reader(&reader);
             free_codec(sender);
         }
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void an_empty_first_write_is_the_clients_alone(void **state)
@@ -369,7 +369,7 @@ static void an_empty_first_write_is_the_clients_alone(void **state)
     free_reader(&reader);
     free_codec(client);
     free_codec(server);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_replayed_stream_is_refused(void **state)
@@ -400,8 +400,8 @@ static void a_replayed_stream_is_refused(void **state)
     assert_int_equal(readers[3].plain_len, 0);
     for (int i = 0; i < 4; i++)
         free_reader(&readers[i]);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_memory_free(client_salts);
     ss_salt_memory_free(server_salts);
 }
@@ -432,8 +432,8 @@ static void own_salts_are_refused_and_failed_ones_forgotten(void **state)
     free_reader(&damaged);
     free_reader(&good);
     free_codec(sender);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_memory_free(salts);
 }
 
@@ -492,8 +492,8 @@ static void check_reuse(const struct ss_method *method, const struct ss_aead *ae
         assert_int_equal(allocated, 0);
     free_codec(sender);
     free_codec(receiver);
-    ss_profile_free(client);
-    ss_profile_free(server);
+    ss_profile_release(client);
+    ss_profile_release(server);
     ss_salt_memory_free(client_salts);
     ss_salt_memory_free(server_salts);
 }
@@ -530,7 +530,7 @@ static void a_slot_changes_its_method(void **state)
                 profile = profile_of(&methods[i], aead, NULL);
                 assert_true(ss_codec_size(profile) <= sizeof slots[0]);
                 run_sessions(sender, receiver, profile, profile, 2);
-                ss_profile_free(profile);
+                ss_profile_release(profile);
             }
     ss_codec_retire(sender);
     ss_codec_retire(receiver);

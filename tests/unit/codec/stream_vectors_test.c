@@ -104,7 +104,7 @@ static void check_stream(const json_t *vector, const struct ss_method *method,
     }
     free_reader(&reader);
     free_codec(sender);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void streams_are_those_of_the_vectors(void **state)
@@ -177,7 +177,7 @@ static void check_invalid(const json_t *vector, const struct ss_method *method,
     }
     if (!known)
         fail_msg("no verdict for %s", id);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void invalid_streams_are_refused(void **state)

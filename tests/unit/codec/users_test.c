@@ -34,7 +34,7 @@ static struct attempt try_key(const char *method, const char *text)
     attempt.status = ss_profile_new(&profile, &options);
     if (profile != NULL)
         attempt.identities = ss_profile_identity_count(profile);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
     return attempt;
 }
 
@@ -133,7 +133,7 @@ static void a_raw_key_has_exactly_the_length(void **state)
         assert_int_equal(ss_profile_new(&profile, &options), len == 32 ? SS_OK : SS_ERR_KEY);
         assert_int_equal(fault.kind, len == 32 ? SS_KEY_IS_FINE : SS_KEY_HAS_OTHER_LENGTH);
         assert_int_equal(fault.given, len == 32 ? 0 : len);
-        ss_profile_free(profile);
+        ss_profile_release(profile);
     }
 }
 
@@ -194,7 +194,7 @@ static void a_server_with_users_has_one_key_of_an_aes_method(void **state)
     assert_int_equal(fault.kind, SS_KEY_OF_SERVER_IS_CHAIN);
     options.password = view_of(KEY_16B);
     assert_int_equal(ss_profile_new(&profile, &options), SS_OK);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
     options.method = ss_method_find("2022-blake3-chacha20-poly1305");
     options.password = view_of(KEY_32);
     assert_int_equal(ss_profile_new(&profile, &options), SS_ERR_KEY);
@@ -216,7 +216,49 @@ static void a_server_takes_no_chain(void **state)
     ss_codec_end(codec);
     assert_int_equal(ss_codec_begin(codec, profile, SS_CODEC_SERVER), SS_ERR_ARGUMENT);
     free_codec(codec);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
+}
+
+static void count_release(void *tag)
+{
+    ++*(int *)tag;
+}
+
+/* Tags live as long as a list that names them, and a list as long as anyone who holds it. */
+static void tags_are_let_go_with_the_last_holder(void **state)
+{
+    int one = 0, both = 0;
+    const struct ss_user_options first[] = {
+        {.name = "a", .password = view_of(KEY_16), .tag = &one},
+        {.name = "b", .password = view_of(KEY_16B), .tag = &both}};
+    const struct ss_user_options second[] = {
+        {.name = "b", .password = view_of(KEY_16B), .tag = &both}, {.name = "c"}};
+    const struct ss_method *method = ss_method_find("2022-blake3-aes-128-gcm");
+    struct ss_profile_options options = {.method = method, .password = view_of(KEY_16B)};
+    struct ss_key_fault fault;
+    struct ss_profile *profile;
+    struct ss_users *list, *session;
+
+    (void)state;
+    assert_int_equal(ss_users_new(&list, method, first, 2, &fault), SS_OK);
+    ss_users_set_tag_release(list, count_release);
+    options.users = list;
+    assert_int_equal(ss_profile_new(&profile, &options), SS_OK);
+    ss_users_release(list);
+    ss_profile_hold(profile);
+    session = ss_profile_hold_users(profile);
+    assert_int_equal(ss_users_new(&list, method, second, 1, &fault), SS_OK);
+    ss_users_set_tag_release(list, count_release);
+    ss_profile_set_users(profile, list);
+    ss_users_release(list);
+    assert_int_equal(one, 0); /* the session has it still */
+    ss_users_release(session);
+    assert_int_equal(one, 1);
+    assert_int_equal(both, 1);
+    ss_profile_release(profile);
+    assert_int_equal(both, 1);
+    ss_profile_release(profile);
+    assert_int_equal(both, 2); /* once a list */
 }
 
 int users_tests(void)
@@ -229,6 +271,7 @@ int users_tests(void)
         cmocka_unit_test(a_bad_list_says_whose_key_it_is),
         cmocka_unit_test(a_server_with_users_has_one_key_of_an_aes_method),
         cmocka_unit_test(a_server_takes_no_chain),
+        cmocka_unit_test(tags_are_let_go_with_the_last_holder),
     };
 
     return cmocka_run_group_tests_name("codec/keys and users", tests, NULL, NULL);
