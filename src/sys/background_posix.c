@@ -2,7 +2,6 @@
 #include "sys/process.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,24 +12,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* As it is found from the root directory too. */
-static char *absolute(const char *path)
-{
-    char folder[PATH_MAX];
-    size_t size;
-    char *full;
-
-    if (path[0] == '/')
-        return strdup(path);
-    if (getcwd(folder, sizeof folder) == NULL)
-        return NULL;
-    size = strlen(folder) + 1 + strlen(path) + 1;
-    full = malloc(size);
-    if (full != NULL)
-        snprintf(full, size, "%s/%s", folder, path);
-    return full;
-}
 
 static bool is_regular(int fd)
 {
@@ -123,7 +104,7 @@ enum ss_background_side ss_background_enter(struct ss_background *background, co
 
     memset(background, 0, sizeof *background);
     background->pid_fd = background->ready_fd = -1;
-    background->pid_path = absolute(pid_path);
+    background->pid_path = ss_path_absolute(pid_path);
     if (background->pid_path == NULL)
         goto failed;
     /* A pipe that nobody reads is an error, not a reason to wait. */

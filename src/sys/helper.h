@@ -143,8 +143,4 @@ SS_CHECKED enum ss_status ss_helper_wait(struct ss_helper *helper, struct ss_not
  * fine. */
 void ss_helper_end(struct ss_helper *helper);
 
-/* An absolute form of a path, from the present directory; to be freed. NULL: out of memory, or the
- * directory is not known. */
-char *ss_path_absolute(const char *path);
-
 #endif

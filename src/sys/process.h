@@ -30,6 +30,10 @@ bool ss_process_logs_to_journal(void);
 /* From here on a write to a closed connection is an error, not a signal. */
 void ss_process_ignore_pipes(void);
 
+/* An absolute form of a path, from the present directory; to be freed. NULL when memory is out, or
+ * the directory is not known. */
+char *ss_path_absolute(const char *path);
+
 /* A process in the background, or none. */
 struct ss_background {
     char *pid_path; /* absolute; NULL: not in the background */
