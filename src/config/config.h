@@ -50,6 +50,9 @@ struct ss_config_server {
     char *key;      /* URL-safe base64; beats the password; NULL: none */
     char *plugin;   /* never empty; NULL: none */
     char *plugin_opts;
+    char **plugin_args;       /* NULL-terminated; NULL: none */
+    enum ss_mode plugin_mode; /* what the plugin carries */
+    bool plugin_mode_given;
     char *name;                            /* a label; NULL: none */
     enum ss_mode mode;                     /* of a client: what the server may be used for */
     bool mode_given;                       /* its own, not the program's */
@@ -92,6 +95,8 @@ struct ss_config {
     struct ss_ip bind_ipv4, bind_ipv6;
     struct ss_ip udp_advertised; /* told to UDP ASSOCIATE; family 0: the address that was reached */
 
+    char **plugin_args; /* NULL-terminated; NULL: none */
+
     /* One field a row of the table in settings.c, in its order. */
     char *method;
     char *password;
@@ -100,6 +105,8 @@ struct ss_config {
     uint16_t local_port;
     char *plugin;
     char *plugin_opts;
+    enum ss_mode plugin_mode;
+    bool plugin_exit; /* the program ends with a plugin */
     enum ss_mode mode;
     uint32_t timeout_s;
     char *tunnel_address;

@@ -129,6 +129,13 @@ static enum ss_args_result take(struct args *args, size_t row, char *value)
     case SS_KIND_ADDRESSES:
         raw->addresses_source = SS_SOURCE_LINE;
         return add_address(raw->addresses, &raw->address_count, value);
+    case SS_KIND_PLUGIN_ARGS:
+        raw->plugin_args_source = SS_SOURCE_LINE;
+        result = ss_words_add(&raw->plugin_args, &raw->plugin_arg_count, value) == SS_OK
+                     ? SS_ARGS_OK
+                     : SS_ARGS_FATAL;
+        blank_out(args, value);
+        return result;
     case SS_KIND_TCP_UDP:
     case SS_KIND_UDP_ONLY:
         return set(raw, ss_setting_at(offsetof(struct ss_config, mode)),

@@ -37,11 +37,15 @@ static enum ss_status inherit(struct ss_config_server *server, const struct ss_c
         status = copy_into(&server->plugin, config->plugin);
         if (status == SS_OK && server->plugin_opts == NULL)
             status = copy_into(&server->plugin_opts, config->plugin_opts);
+        if (status == SS_OK && server->plugin_args == NULL)
+            status = ss_words_copy(&server->plugin_args, config->plugin_args);
     }
     if (server->plugin != NULL && server->plugin[0] == '\0') {
         free(server->plugin);
         server->plugin = NULL;
     }
+    if (!server->plugin_mode_given)
+        server->plugin_mode = config->plugin_mode;
     /* A client's own mode is about what it listens on. */
     if (!server->mode_given)
         server->mode = config->program == SS_PROGRAM_SERVER ? config->mode : SS_MODE_TCP_AND_UDP;

@@ -157,8 +157,13 @@ static enum ss_status convert_mode(enum ss_mode *mode, const struct ss_raw *raw,
 
     if (ss_mode_parse(mode, text))
         return SS_OK;
-    if (raw->extended)
-        return ss_key_error("", "mode", "tcp_only, tcp_and_udp or udp_only");
+    if (raw->source[row] == SS_SOURCE_LINE) {
+        ss_log_error("--%s: '%s' is not tcp_only, tcp_and_udp or udp_only", ss_settings[row].option,
+                     text);
+        return SS_ERR_ARGUMENT;
+    }
+    if (raw->extended || ss_settings[row].ours)
+        return ss_key_error("", ss_settings[row].key, "tcp_only, tcp_and_udp or udp_only");
     ss_log_info("ignore unknown mode: %s, use tcp_only as fallback", text);
     ss_log_warn("'mode': '%s' is not tcp_only, tcp_and_udp or udp_only; TCP alone is relayed",
                 text);
@@ -354,6 +359,8 @@ static enum ss_status finish(struct ss_config *config, struct ss_raw *raw)
         if (config->method == NULL)
             return SS_ERR_MEMORY;
     }
+    config->plugin_args = raw->plugin_args;
+    raw->plugin_args = NULL;
     choose_sources(config, raw);
     status = choose_advertised(config);
     if (status == SS_OK)

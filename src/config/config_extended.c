@@ -128,9 +128,15 @@ static enum ss_status read_server(struct ss_raw *raw, size_t index, const json_t
     if (status == SS_OK)
         status = ss_member_text(&server->plugin_opts, where.text, object, "plugin_opts", NULL);
     if (status == SS_OK)
+        status = ss_member_words(&server->plugin_args, where.text, "plugin_args",
+                                 ss_member(object, "plugin_args", NULL));
+    if (status == SS_OK)
+        status = ss_member_mode(&server->plugin_mode, &server->plugin_mode_given, where.text,
+                                object, "plugin_mode");
+    if (status == SS_OK)
         status = ss_member_text(&server->name, where.text, object, "remarks", "name");
     if (status == SS_OK)
-        status = ss_member_mode(&server->mode, &mode_given, where.text, object);
+        status = ss_member_mode(&server->mode, &mode_given, where.text, object, "mode");
     if (status == SS_OK)
         status =
             ss_config_identities_read(&server->identities, &server->identity_count, raw->program,
@@ -269,7 +275,7 @@ static enum ss_status read_local(struct ss_raw *raw, size_t index, const json_t 
     if (status == SS_OK)
         status = ss_member_port(&local->port, where.text, object, "local_port", NULL);
     if (status == SS_OK)
-        status = ss_member_mode(&local->mode, &mode_given, where.text, object);
+        status = ss_member_mode(&local->mode, &mode_given, where.text, object, "mode");
     if (status == SS_OK && local->port == 0)
         status = ss_member_missing(where.text, "local_port");
     if (status == SS_OK)

@@ -18,6 +18,7 @@ enum ss_setting_kind {
     SS_KIND_LEVEL,
     SS_KIND_SERVERS,       /* `server`: a list of texts */
     SS_KIND_ADDRESSES,     /* `local_address`: may be given twice on ss-server's command line */
+    SS_KIND_PLUGIN_ARGS,   /* a list of texts */
     SS_KIND_PORT_PASSWORD, /* keys only, from here on */
     SS_KIND_SERVER_LIST,
     SS_KIND_LOCAL_LIST,
@@ -100,6 +101,9 @@ struct ss_raw {
     char *addresses[SS_ADDRESSES_GIVEN_MAX]; /* -b and local_address */
     size_t address_count;
     enum ss_source addresses_source;
+    char **plugin_args; /* NULL-terminated; NULL: none */
+    size_t plugin_arg_count;
+    enum ss_source plugin_args_source;
 
     /* Only from files. */
     struct ss_config_server *port_servers; /* port_password: no addresses yet but the port */
@@ -199,6 +203,12 @@ bool ss_number_parse(uint32_t *value, const char *text, uint32_t min, uint32_t m
 
 /* Free with wiping; NULL is fine. */
 void ss_secret_free(char *text);
+/* The same of a NULL-terminated list. */
+void ss_words_free(char **words);
+/* A copy of such a list; of none it is NULL. */
+SS_CHECKED enum ss_status ss_words_copy(char ***out, char *const *words);
+/* With one word more. */
+SS_CHECKED enum ss_status ss_words_add(char ***words, size_t *count, const char *word);
 void ss_config_server_clear(struct ss_config_server *server);
 void ss_config_local_clear(struct ss_config_local *local);
 void ss_config_identities_free(struct ss_config_identity *list, size_t count);

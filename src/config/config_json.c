@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "config/json.h"
+#include "config/members.h"
 
 enum ss_status ss_key_error(const char *where, const char *key, const char *must_be)
 {
@@ -254,6 +255,11 @@ static enum ss_status read_member(struct ss_raw *raw, const char *key, const jso
             return SS_OK;
         return ss_config_identities_read(&raw->identities, &raw->identity_count, raw->program, "",
                                          json_is_null(value) ? NULL : value);
+    case SS_KIND_PLUGIN_ARGS:
+        if (raw->plugin_args_source == SS_SOURCE_LINE)
+            return SS_OK;
+        raw->plugin_args_source = SS_SOURCE_FILE;
+        return ss_member_words(&raw->plugin_args, "", "plugin_args", value);
     case SS_KIND_DNS:
         return read_dns(raw, value);
     case SS_KIND_NOT_YET:

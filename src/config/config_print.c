@@ -65,6 +65,10 @@ static json_t *server_json(const struct ss_config_server *server)
     set_text(object, "mode", ss_mode_text(server->mode));
     set_text(object, "plugin", server->plugin);
     set_secret(object, "plugin_opts", server->plugin_opts);
+    if (server->plugin_args != NULL)
+        set_secret(object, "plugin_args", "");
+    if (server->plugin != NULL)
+        set_text(object, "plugin_mode", ss_mode_text(server->plugin_mode));
     set_text(object, "remarks", server->name);
     if (server->identity_count != 0)
         set(object, "users", identities_json(server));

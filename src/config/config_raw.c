@@ -23,6 +23,38 @@ void ss_secret_free(char *text)
     free(text);
 }
 
+void ss_words_free(char **words)
+{
+    for (size_t i = 0; words != NULL && words[i] != NULL; i++)
+        ss_secret_free(words[i]);
+    free(words);
+}
+
+enum ss_status ss_words_add(char ***words, size_t *count, const char *word)
+{
+    char **grown = realloc(*words, (*count + 2) * sizeof *grown);
+
+    if (grown == NULL)
+        return SS_ERR_MEMORY;
+    *words = grown;
+    grown[*count + 1] = NULL;
+    grown[*count] = ss_text_copy(word);
+    if (grown[*count] == NULL)
+        return SS_ERR_MEMORY;
+    ++*count;
+    return SS_OK;
+}
+
+enum ss_status ss_words_copy(char ***out, char *const *words)
+{
+    enum ss_status status = SS_OK;
+    size_t count = 0;
+
+    for (size_t i = 0; status == SS_OK && words != NULL && words[i] != NULL; i++)
+        status = ss_words_add(out, &count, words[i]);
+    return status;
+}
+
 void *ss_array_grow(void *array, size_t *count, size_t element_size)
 {
     size_t room = *count;
@@ -68,6 +100,7 @@ void ss_config_server_clear(struct ss_config_server *server)
     ss_secret_free(server->key);
     free(server->plugin);
     ss_secret_free(server->plugin_opts); /* plugins have passwords too */
+    ss_words_free(server->plugin_args);
     free(server->name);
     ss_config_identities_free(server->identities, server->identity_count);
     memset(server, 0, sizeof *server);
@@ -104,6 +137,7 @@ void ss_raw_clear(struct ss_raw *raw)
         free(raw->servers[i]);
     for (size_t i = 0; i < raw->address_count; i++)
         free(raw->addresses[i]);
+    ss_words_free(raw->plugin_args);
     servers_free(raw->port_servers, raw->port_server_count);
     servers_free(raw->file_servers, raw->file_server_count);
     locals_free(raw->file_locals, raw->file_local_count);
@@ -148,6 +182,7 @@ void ss_config_free(struct ss_config *config)
         field = (char **)(void *)((char *)config + setting->offset);
         ss_secret_free(*field);
     }
+    ss_words_free(config->plugin_args);
     servers_free(config->servers, config->server_count);
     locals_free(config->locals, config->local_count);
     memset(config, 0, sizeof *config);

@@ -77,16 +77,37 @@ enum ss_status ss_member_flag(bool *flag, const char *where, const json_t *objec
 }
 
 enum ss_status ss_member_mode(enum ss_mode *mode, bool *given, const char *where,
-                              const json_t *object)
+                              const json_t *object, const char *key)
 {
-    const json_t *value = ss_member(object, "mode", NULL);
+    const json_t *value = ss_member(object, key, NULL);
 
     *given = value != NULL;
     if (value == NULL)
         return SS_OK;
     if (!json_is_string(value) || !ss_mode_parse(mode, json_string_value(value)))
-        return ss_key_error(where, "mode", "tcp_only, tcp_and_udp or udp_only");
+        return ss_key_error(where, key, "tcp_only, tcp_and_udp or udp_only");
     return SS_OK;
+}
+
+enum ss_status ss_member_words(char ***out, const char *where, const char *key, const json_t *value)
+{
+    enum ss_status status = SS_OK;
+    size_t count = 0;
+
+    ss_words_free(*out);
+    *out = NULL;
+    if (value == NULL || json_is_null(value))
+        return SS_OK;
+    if (!json_is_array(value))
+        return ss_key_error(where, key, "a list of strings");
+    for (size_t i = 0; status == SS_OK && i < json_array_size(value); i++) {
+        const json_t *word = json_array_get(value, i);
+
+        if (!json_is_string(word))
+            return ss_key_error(where, key, "a list of strings");
+        status = ss_words_add(out, &count, json_string_value(word));
+    }
+    return status;
 }
 
 size_t ss_member_check_keys(const char *where, const json_t *object, const char *const *known)

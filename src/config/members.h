@@ -29,7 +29,11 @@ SS_CHECKED enum ss_status ss_member_flag(bool *flag, const char *where, const st
                                          const char *key);
 /* *given tells whether there was one; text that is no mode is an error here. */
 SS_CHECKED enum ss_status ss_member_mode(enum ss_mode *mode, bool *given, const char *where,
-                                         const struct json_t *object);
+                                         const struct json_t *object, const char *key);
+
+/* A list of strings, NULL-terminated; what was there before is freed. NULL and null are none. */
+SS_CHECKED enum ss_status ss_member_words(char ***out, const char *where, const char *key,
+                                          const struct json_t *value);
 
 /* "${NAME}" as a password is what the environment has under NAME. */
 SS_CHECKED enum ss_status ss_member_expand_password(char **password, const char *where);

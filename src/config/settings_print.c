@@ -14,6 +14,7 @@ static const char *const kinds[] = {
     [SS_KIND_LEVEL] = "level",
     [SS_KIND_SERVERS] = "hosts",
     [SS_KIND_ADDRESSES] = "addresses",
+    [SS_KIND_PLUGIN_ARGS] = "texts",
     [SS_KIND_PORT_PASSWORD] = "passwords by port",
     [SS_KIND_SERVER_LIST] = "servers",
     [SS_KIND_LOCAL_LIST] = "locals",
