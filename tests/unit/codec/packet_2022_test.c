@@ -301,7 +301,7 @@ static void a_clock_that_is_set_back_repeats_no_session(void **state)
     free_link(later);
     free_link(back);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 /* Replies go on under the same session when the association was closed and made anew. */
@@ -421,7 +421,7 @@ static void a_forgotten_server_is_not_heard_again(void **state)
     for (int i = 0; i < 4; i++)
         free_server(&servers[i]);
     free_pair(&pair);
-    ss_profile_free(profile);
+    ss_profile_release(profile);
 }
 
 static void a_server_may_start_again(void **state)
