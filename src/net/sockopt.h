@@ -35,4 +35,7 @@ SS_CHECKED enum ss_status ss_sockopt_bind_no_port(int fd);
 /* The protocol number to give to socket(2) for multipath TCP, or -1 where there is none. */
 int ss_sockopt_mptcp_protocol(void);
 
+/* Buffers for bursts of datagrams, as large as the system lets them be; 0: left as they are. */
+void ss_sockopt_burst(int fd, int sndbuf, int rcvbuf);
+
 #endif

@@ -89,3 +89,16 @@ int ss_sockopt_mptcp_protocol(void)
 {
     return IPPROTO_MPTCP;
 }
+
+/* Above the system's bound where this process may, else up to it. */
+static void grow(int fd, int forced, int option, int bytes)
+{
+    if (bytes > 0 && setsockopt(fd, SOL_SOCKET, forced, &bytes, sizeof bytes) != 0)
+        (void)setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes);
+}
+
+void ss_sockopt_burst(int fd, int sndbuf, int rcvbuf)
+{
+    grow(fd, SO_SNDBUFFORCE, SO_SNDBUF, sndbuf);
+    grow(fd, SO_RCVBUFFORCE, SO_RCVBUF, rcvbuf);
+}

@@ -1,6 +1,8 @@
 /* A system without these options: each says so, and the caller goes on without. */
 #include "net/sockopt.h"
 
+#include <sys/socket.h>
+
 enum ss_status ss_sockopt_fast_open_listen(int fd, int queue)
 {
     (void)fd;
@@ -51,4 +53,13 @@ enum ss_status ss_sockopt_bind_no_port(int fd)
 int ss_sockopt_mptcp_protocol(void)
 {
     return -1;
+}
+
+/* Where the system's bound is exceeded, its own size stays. */
+void ss_sockopt_burst(int fd, int sndbuf, int rcvbuf)
+{
+    if (sndbuf > 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof sndbuf);
+    if (rcvbuf > 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof rcvbuf);
 }

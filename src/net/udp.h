@@ -35,7 +35,8 @@ struct ss_udp_socket_options {
     bool dont_fragment;    /* else fragmentation is allowed (IP_PMTUDISC_DONT) */
     const char *interface; /* NULL: any */
     bool interface_required;
-    int sndbuf, rcvbuf; /* bytes asked for; 0: the system's */
+    int sndbuf, rcvbuf; /* bytes asked for; 0: `burst` */
+    int burst;          /* bytes that both should hold, as far as the system allows; 0: its own */
 };
 
 /* A bound socket (port 0: one that the system chooses), non-blocking, closed on exec. After a

@@ -121,6 +121,9 @@ enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
     if (status != SS_OK)
         ss_option_refused(&warned_fragments, "control of fragmentation", status);
     want_joined(fd);
+    if (options->burst > 0)
+        ss_sockopt_burst(fd, options->sndbuf > 0 ? 0 : options->burst,
+                         options->rcvbuf > 0 ? 0 : options->burst);
     ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
     if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
         goto system_failed;

@@ -25,6 +25,9 @@
 /* Sockets beyond two an association: those that are still closing. */
 #define CLOSING_MAX 256
 
+/* Bytes that the buffers of one association's socket hold while the loop is busy. */
+#define OUT_BURST (1 << 20)
+
 static struct ss_association **bucket_of(struct ss_associations *table,
                                          const struct ss_udp_port *port,
                                          const struct ss_addr *client)
@@ -182,6 +185,7 @@ static struct ss_udp_out *open_out(struct ss_association *association, const str
     const struct ss_udp_socket_options how = {.interface = options->interface,
                                               .interface_required = options->interface_required,
                                               .dont_fragment = options->mtu != 0,
+                                              .burst = OUT_BURST,
                                               .sndbuf = options->outgoing_sndbuf,
                                               .rcvbuf = options->outgoing_rcvbuf};
     const struct ss_addr addr = {.ip = *source};

@@ -10,6 +10,9 @@
 /* Sessions are remembered so that no packet is taken twice, longer than their sockets stay. */
 #define SESSIONS_AN_ASSOCIATION 4
 
+/* Bytes that a port's buffers hold while the loop is busy: bursts of all clients come here. */
+#define PORT_BURST (4 << 20)
+
 static enum ss_status relay_new(struct ss_engine *engine)
 {
     struct ss_udp_relay *relay = calloc(1, sizeof *relay);
@@ -148,6 +151,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
         .reuse_port = options->reuse_port,
         .wants_local = ss_ip_is_any(&options->address.ip),
         .dont_fragment = engine->options.mtu != 0,
+        .burst = PORT_BURST,
         .sndbuf = options->incoming_sndbuf,
         .rcvbuf = options->incoming_rcvbuf,
     };
