@@ -1,34 +1,27 @@
-/* Keys from passwords, subkeys from salts, fingerprints: MD5 and SHA-1 are Mbed TLS's, SipHash
- * libsodium's. */
+/* Keys from passwords, subkeys from salts, fingerprints: MD5 is Mbed TLS's, SipHash libsodium's. */
 #include "crypto/kdf.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include <mbedtls/md5.h>
-#include <mbedtls/sha1.h>
 #include <mbedtls/version.h>
 #include <sodium.h>
 
 #include "base/bytes.h"
 #include "crypto/secret.h"
+#include "crypto/sha1_internal.h"
 
 /* Mbed TLS 3 gave the functions that return a status the plain names. They fail only where a
  * hardware engine stands behind them. */
 #if MBEDTLS_VERSION_MAJOR < 3
-#define md5_starts  mbedtls_md5_starts_ret
-#define md5_update  mbedtls_md5_update_ret
-#define md5_finish  mbedtls_md5_finish_ret
-#define sha1_starts mbedtls_sha1_starts_ret
-#define sha1_update mbedtls_sha1_update_ret
-#define sha1_finish mbedtls_sha1_finish_ret
+#define md5_starts mbedtls_md5_starts_ret
+#define md5_update mbedtls_md5_update_ret
+#define md5_finish mbedtls_md5_finish_ret
 #else
-#define sha1_starts mbedtls_sha1_starts
-#define sha1_update mbedtls_sha1_update
-#define sha1_finish mbedtls_sha1_finish
-#define md5_starts  mbedtls_md5_starts
-#define md5_update  mbedtls_md5_update
-#define md5_finish  mbedtls_md5_finish
+#define md5_starts mbedtls_md5_starts
+#define md5_update mbedtls_md5_update
+#define md5_finish mbedtls_md5_finish
 #endif
 
 #define MD5_LEN 16
@@ -55,49 +48,32 @@ void ss_kdf_password(uint8_t *key, size_t key_len, const char *password, size_t 
     ss_wipe(digest, sizeof digest);
 }
 
-#define SHA1_LEN   20
-#define SHA1_BLOCK 64
-
-/* HMAC-SHA1 (RFC 2104): both hashes with the key's block already in them, to be cloned. Contexts of
- * Mbed TLS lie on the stack and hold no memory of their own. */
+/* HMAC-SHA1 (RFC 2104): both hashes with the key's block already in them, to be copied. */
 struct hmac {
-    mbedtls_sha1_context inner, outer;
+    ss_sha1 inner, outer;
 };
-
-static void hmac_init(struct hmac *hmac)
-{
-    mbedtls_sha1_init(&hmac->inner);
-    mbedtls_sha1_init(&hmac->outer);
-}
-
-/* Wipes. */
-static void hmac_clear(struct hmac *hmac)
-{
-    mbedtls_sha1_free(&hmac->inner);
-    mbedtls_sha1_free(&hmac->outer);
-}
 
 static void hmac_set_key(struct hmac *hmac, const uint8_t *key, size_t key_len)
 {
     uint8_t block[SHA1_BLOCK] = {0};
 
     if (key_len > sizeof block) {
-        (void)sha1_starts(&hmac->inner);
-        (void)sha1_update(&hmac->inner, key, key_len);
-        (void)sha1_finish(&hmac->inner, block);
+        sha1_start(&hmac->inner);
+        sha1_add(&hmac->inner, key, key_len);
+        sha1_end(&hmac->inner, block);
     } else if (key_len != 0) {
         memcpy(block, key, key_len);
     }
 
     for (size_t i = 0; i < sizeof block; i++)
         block[i] ^= 0x36;
-    (void)sha1_starts(&hmac->inner);
-    (void)sha1_update(&hmac->inner, block, sizeof block);
+    sha1_start(&hmac->inner);
+    sha1_add(&hmac->inner, block, sizeof block);
 
     for (size_t i = 0; i < sizeof block; i++)
         block[i] ^= 0x36 ^ 0x5c;
-    (void)sha1_starts(&hmac->outer);
-    (void)sha1_update(&hmac->outer, block, sizeof block);
+    sha1_start(&hmac->outer);
+    sha1_add(&hmac->outer, block, sizeof block);
     ss_wipe(block, sizeof block);
 }
 
@@ -105,18 +81,16 @@ static void hmac_set_key(struct hmac *hmac, const uint8_t *key, size_t key_len)
 static void hmac_of(uint8_t code[SHA1_LEN], const struct hmac *hmac, struct ss_view a,
                     struct ss_view b, struct ss_view c)
 {
-    mbedtls_sha1_context hash;
+    ss_sha1 hash = hmac->inner;
 
-    mbedtls_sha1_init(&hash);
-    mbedtls_sha1_clone(&hash, &hmac->inner);
-    (void)sha1_update(&hash, a.ptr, a.len);
-    (void)sha1_update(&hash, b.ptr, b.len);
-    (void)sha1_update(&hash, c.ptr, c.len);
-    (void)sha1_finish(&hash, code);
-    mbedtls_sha1_clone(&hash, &hmac->outer);
-    (void)sha1_update(&hash, code, SHA1_LEN);
-    (void)sha1_finish(&hash, code);
-    mbedtls_sha1_free(&hash);
+    sha1_add(&hash, a.ptr, a.len);
+    sha1_add(&hash, b.ptr, b.len);
+    sha1_add(&hash, c.ptr, c.len);
+    sha1_end(&hash, code);
+    hash = hmac->outer;
+    sha1_add(&hash, code, SHA1_LEN);
+    sha1_end(&hash, code);
+    ss_wipe(&hash, sizeof hash);
 }
 
 void ss_kdf_hkdf_sha1(uint8_t *out, size_t len, struct ss_view key, struct ss_view salt,
@@ -130,7 +104,6 @@ void ss_kdf_hkdf_sha1(uint8_t *out, size_t len, struct ss_view key, struct ss_vi
 
     assert(len <= 255 * SHA1_LEN);
 
-    hmac_init(&hmac);
     hmac_set_key(&hmac, salt.ptr, salt.len);
     hmac_of(code, &hmac, key, nothing, nothing);
 
@@ -144,7 +117,7 @@ void ss_kdf_hkdf_sha1(uint8_t *out, size_t len, struct ss_view key, struct ss_vi
         memcpy(out + have, code, take);
         have += take;
     }
-    hmac_clear(&hmac);
+    ss_wipe(&hmac, sizeof hmac);
     ss_wipe(code, sizeof code);
 }
 
