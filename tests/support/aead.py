@@ -60,6 +60,10 @@ def encrypt_block(key, block):
     return _evp("aes-%d-ecb" % (8 * len(key)), key, None, block)
 
 
+def decrypt_block(key, block):
+    return _evp("aes-%d-ecb" % (8 * len(key)), key, None, block, encrypt=False)
+
+
 def _evp_seal(name):
     return lambda key, nonce, text: _evp(name, key, nonce, text)
 
@@ -86,9 +90,7 @@ def _turn(word, count):
     return (word << count | word >> (32 - count)) & 0xFFFFFFFF
 
 
-def _chacha_block(key, nonce, counter, rounds):
-    start = list(struct.unpack("<16I", b"expand 32-byte k" + key + struct.pack("<I", counter) +
-                               nonce))
+def _chacha_rounds(start, rounds):
     x = list(start)
     for _ in range(rounds // 2):
         for a, b, c, d in ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
@@ -98,7 +100,13 @@ def _chacha_block(key, nonce, counter, rounds):
                 x[d] = _turn(x[d] ^ x[a], first)
                 x[c] = (x[c] + x[d]) & 0xFFFFFFFF
                 x[b] = _turn(x[b] ^ x[c], second)
-    return struct.pack("<16I", *((one + two) & 0xFFFFFFFF for one, two in zip(x, start)))
+    return x
+
+
+def _chacha_block(key, nonce, counter, rounds):
+    start = struct.unpack("<16I", b"expand 32-byte k" + key + struct.pack("<I", counter) + nonce)
+    words = _chacha_rounds(start, rounds)
+    return struct.pack("<16I", *((one + two) & 0xFFFFFFFF for one, two in zip(words, start)))
 
 
 def _poly1305(key, text):
@@ -131,6 +139,15 @@ def _chacha8_open(key, nonce, text):
     return _chacha8_xor(key, nonce, text[:-TAG_LEN])
 
 
+def _xchacha8(call):
+    """The same under a key of HChaCha8, for a nonce of 24 bytes."""
+    def run(key, nonce, text):
+        words = _chacha_rounds(
+            struct.unpack("<16I", b"expand 32-byte k" + key + nonce[:16]), 8)
+        return call(struct.pack("<8I", *words[:4], *words[12:]), bytes(4) + nonce[16:], text)
+    return run
+
+
 class Aead:
     """`seal(key, nonce, text)` and `open(key, nonce, text)`, which raises ValueError."""
 
@@ -150,3 +167,4 @@ CHACHA20 = _of_evp("chacha20-poly1305", 32)
 XCHACHA20 = Aead(lambda *what: _sodium_call("encrypt", *what),
                  lambda *what: _sodium_call("decrypt", *what), 32, 24)
 CHACHA8 = Aead(_chacha8_seal, _chacha8_open, 32)
+XCHACHA8 = Aead(_xchacha8(_chacha8_seal), _xchacha8(_chacha8_open), 32, 24)
