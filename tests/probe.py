@@ -14,6 +14,9 @@ its key and then stops are kept apart from the others: an outsider cannot make t
 A correct client must be served before and after. The server has to reach an echo target: one that
 this program opens on loopback, or --target.
 
+    --udp       datagrams instead: no bad one may be answered in any way, a repeated one not a
+                second time, and none reach the target; with --pid, the server's process (on this
+                machine) may not come to have more sockets either
     --full      every length, every bit; a sample otherwise
     --later S   the last replays come at least S seconds after the record (61: its clock is stale)
     --expect    "drain" (FIN at the deadline) or "reset" (RST at once): that, and not only all alike
@@ -23,6 +26,7 @@ this program opens on loopback, or --target.
 """
 
 import argparse
+import collections
 import contextlib
 import functools
 import math
@@ -34,7 +38,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import probing, socks, starts, targets  # noqa: E402
+from support import probing, probing_udp, socks, starts, targets, udp  # noqa: E402
 from support.probing import Probe  # noqa: E402
 
 PAYLOAD = b"GET / HTTP/1.0\r\n\r\n"
@@ -337,6 +341,22 @@ def compare_timing(attack, count, slack):
     return good
 
 
+def attack_udp(options):
+    echo = udp.Target(keep=False) if options.target is None else options.target
+    attack = probing_udp.Attack(options.server, options.method, options.key, echo, options.pid,
+                                options.full)
+    try:
+        count = attack.run()
+    except probing_udp.Refused as error:
+        print("FAIL %s" % error)
+        return False
+    for text, times in collections.Counter(attack.wrong).items():
+        print("FAIL %s%s" % (text, " (%d)" % times if times > 1 else ""))
+    print("%d datagrams: %s" % (count, "some had consequences" if attack.wrong else
+                                "none was answered, and nothing of them is left"))
+    return not attack.wrong
+
+
 def address(text):
     host, port = text.rsplit(":", 1)
     return host.strip("[]"), int(port)
@@ -353,6 +373,8 @@ def main():
                         help="longest wait for an end (default: %(default)s)")
     parser.add_argument("--later", type=float, default=0, metavar="S")
     parser.add_argument("--expect", choices=EXPECTED)
+    parser.add_argument("--udp", action="store_true")
+    parser.add_argument("--pid", type=int)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--timing", action="store_true")
     parser.add_argument("--samples", type=int, default=300, help="of each cause, for --timing")
@@ -362,6 +384,9 @@ def main():
 
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
     random.seed(seed)
+    if options.udp:
+        print("%s at %s:%d, UDP, seed %d" % (options.method, *options.server, seed))
+        sys.exit(0 if attack_udp(options) else 1)
     echo = None
     if options.target is None:
         echo = targets.Target(targets.echo)

@@ -14,7 +14,7 @@ import probe  # noqa: E402
 CIPHERS = {"aes-128-gcm": aead.AES_128, "aes-192-gcm": aead.AES_192, "aes-256-gcm": aead.AES_256,
            "chacha20-poly1305": aead.CHACHA20, "chacha20-ietf-poly1305": aead.CHACHA20,
            "xchacha20-poly1305": aead.XCHACHA20, "xchacha20-ietf-poly1305": aead.XCHACHA20,
-           "chacha8-poly1305": aead.CHACHA8}
+           "chacha8-poly1305": aead.CHACHA8, "xchacha8-poly1305": aead.XCHACHA8}
 
 
 def vectors(name):
