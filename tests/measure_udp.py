@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """UDP through ss-local -> ss-server: packets a second, and CPU microseconds a packet.
 
-    measure_udp.py --bin build/bin [--output FILE] [--peer NAME=DIR]... [--rounds 5]
+    measure_udp.py --bin build/bin [--output FILE] [--peer shadowsocks-libev]... [--rounds 5]
                    [--methods aes-256-gcm,...] [--rate 15000 --burst 150]
 
 Three loads, each echoed: 2,000 packets of 1,200 bytes one by one through UDP ASSOCIATE (a window of
 one, so mostly the round trip), the same with a window that keeps the relays busy, and a paced one of
-bursts. With peers the client is ours before each server (`--client own` takes each peer's), the
-servers take turns, and medians of the rounds are compared. A packet is one on the way up and its
-answer on the way down; CPU is user and system time of the process, divided by those that came back.
+bursts. The client is ours before each server, the servers take turns, and medians of the rounds are
+compared. A packet is one on the way up and its answer on the way down; CPU is user and system time of
+the process, divided by those that came back.
 """
 
 import argparse
@@ -23,50 +23,23 @@ from support import peers, ports, proc, programs, udp, wait  # noqa: E402
 
 METHODS = "aes-256-gcm,chacha20-ietf-poly1305,2022-blake3-aes-128-gcm,2022-blake3-aes-256-gcm"
 SIZE = 1200
-TICKS = 0.2  # seconds of CPU that a load should cost at least, of which the clock counts hundredths
-
-
-def password_for(directory, method):
-    if not method.startswith("2022-"):
-        return "barfoo!"
-    made = subprocess.run([programs.find(directory, "ss-server"), "--gen-key", method], check=True,
-                          capture_output=True, text=True)
-    return made.stdout.strip()
 
 
 class Chain:
-    def __init__(self, name, client_dir, server_dir, method, password, target, single):
-        self.name, self.target = name, target
+    """Our ss-local before a server; ours has one worker."""
+
+    def __init__(self, server, ours, method, key, target):
+        self.name, self.target = server.name, target
         self.figures = {}
-        server, entry = ports.free_port(), ports.free_port()
-        self.back = programs.Program(
-            peers_command(server_dir, "server", single) +
-            ["-s", "127.0.0.1", *port_option(server_dir, server), "-k", password, "-m", method, "-u"])
-        wait.until(lambda: server in proc.udp_ports(self.back.pid), 20, "the server's UDP")
-        self.front = programs.Program(
-            [programs.find(client_dir, "ss-local"), "-s", "127.0.0.1", "-p", server, "-l", entry,
-             "-k", password, "-m", method, "-u"]).await_listening(entry)
-        self.entry = entry
-        self.associate = udp.Associate(entry)
+        port, self.entry = ports.free_port(), ports.free_port()
+        self.back = server.serve(peers.Server(method, key, port))
+        self.front = ours.connect(peers.Client(method, (key,), port, self.entry))
+        self.associate = udp.Associate(self.entry)
 
     def stop(self):
         self.associate.close()
         self.front.kill()
         self.back.kill()
-
-
-def peers_command(directory, role, single):
-    path = programs.find(directory, "ss-" + role)
-    return [path] + (["--workers", "1"] if single and is_ours(path) else [])
-
-
-def is_ours(path):
-    shown = subprocess.run([path, "--help"], capture_output=True, text=True)
-    return "--workers" in shown.stdout + shown.stderr
-
-
-def port_option(_directory, port):
-    return ["-p", port]
 
 
 def run_load(options, chain, load):
@@ -92,13 +65,17 @@ def median(results, what):
 
 
 def measure(options, method, target, output):
-    password = password_for(options.bin, method)
-    chains = [Chain("ours", options.bin, options.bin, method, password, target, True)]
+    ours = peers.Ours(options.bin, workers=1)
+    key = programs.key_for(options.bin, method)
+    chains = []
     try:
-        for peer in options.peer:
-            name, _, directory = peer.partition("=")
-            chains.append(Chain(name, directory if options.client == "own" else options.bin,
-                                directory, method, password, target, True))
+        chains.append(Chain(ours, ours, method, key, target))
+        for peer in (kind() for kind in peers.OTHERS if kind.name in options.peer):
+            if not peer.there() or not peer.offers("server", method):
+                print("%s: %s" % (peer.name, "does not offer " + method if peer.there() else
+                                  "SKIPPED, it is not here (%s)" % peer.package))
+                continue
+            chains.append(Chain(peer, ours, method, key, target))
         loads = {
             "one by one": ["--count", "2000", "--window", "1"],
             "windowed": ["--count", str(options.count), "--window", str(options.window)],
@@ -111,11 +88,11 @@ def measure(options, method, target, output):
                     chain.figures.setdefault(name, []).append(run_load(options, chain, load))
         for name in loads:
             print("\n%s, %s" % (method, name))
-            print("%-10s %10s %7s %13s %13s   %s" % ("server", "packets/s", "lost", "client us/pkt",
+            print("%-18s %10s %7s %13s %13s   %s" % ("server", "packets/s", "lost", "client us/pkt",
                                                      "server us/pkt", "ours / it, server CPU"))
             for chain in chains:
                 results = chain.figures[name]
-                line = "%-10s %10.0f %6.2f%% %13.2f %13.2f" % (
+                line = "%-18s %10.0f %6.2f%% %13.2f %13.2f" % (
                     chain.name, median(results, "packets_per_second"),
                     100 * median(results, "lost"), median(results, "client_us"),
                     median(results, "server_us"))
@@ -136,8 +113,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True)
     parser.add_argument("--output", help="raw figures as JSON")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=DIR")
-    parser.add_argument("--client", choices=("ours", "own"), default="ours")
+    parser.add_argument("--peer", action="append", default=[],
+                        choices=[kind.name for kind in peers.OTHERS])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--count", type=int, default=60000)
     parser.add_argument("--window", type=int, default=128)

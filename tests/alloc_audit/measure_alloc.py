@@ -25,16 +25,6 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from support import dns_stub, ports, proc, programs, socks, targets, wait  # noqa: E402
 
-
-
-def password_for(options):
-    """A key of the right length under the 2022 methods, which take no password."""
-    if not options.method.startswith("2022-"):
-        return "barfoo!"
-    made = subprocess.run([os.path.join(options.bin, "ss-server"), "--gen-key", options.method],
-                          check=True, capture_output=True, text=True)
-    return made.stdout.strip()
-
 KINDS = ("mallocs", "callocs", "reallocs", "aligned", "maps")
 FIELDS = ("magic",) + KINDS + ("frees", "bytes", "traces")
 MAGIC = 0x534155444954
@@ -212,7 +202,7 @@ def main():
         stub = dns_stub.Stub({options.target: ["127.0.0.1"]}, ttl=0)
         server_arguments = ["-d", stub.nameserver]
 
-    common = ["-k", password_for(options), "-m", options.method, "--workers", options.workers]
+    common = ["-k", programs.key_for(options.bin, options.method), "-m", options.method, "--workers", options.workers]
     server, local, tunnel = (ports.free_port() for _ in range(3))
     audits = {name: Audit(options.shim) for name in ("server", "local", "tunnel")}
     running = {}

@@ -14,23 +14,12 @@ unless it is 0 in each program that was asked for. --trace prints where the firs
 import argparse
 import ipaddress
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from measure_alloc import Audit  # noqa: E402
 from support import dns_stub, ports, proc, programs, udp, wait  # noqa: E402
-
-
-
-def password_for(options):
-    """A key of the right length under the 2022 methods, which take no password."""
-    if not options.method.startswith("2022-"):
-        return "barfoo!"
-    made = subprocess.run([os.path.join(options.bin, "ss-server"), "--gen-key", options.method],
-                          check=True, capture_output=True, text=True)
-    return made.stdout.strip()
 
 ROOM = 32  # associations
 SIZES = (0, 1, 200, 1200, 1400, 1472, 4000, 16000, 60000)
@@ -134,7 +123,7 @@ def main():
         stub = dns_stub.Stub({options.target: ["127.0.0.1"]}, ttl=0)
         server_arguments = ["-d", stub.nameserver]
 
-    common = ["-u", "-k", password_for(options), "-m", options.method, "--workers", options.workers,
+    common = ["-u", "-k", programs.key_for(options.bin, options.method), "-m", options.method, "--workers", options.workers,
               "--max-associations", room_for(options)]
     server, local, tunnel = (ports.free_port() for _ in range(3))
     audits = {name: Audit(options.shim) for name in ("server", "local", "tunnel")}
