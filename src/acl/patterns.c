@@ -14,7 +14,7 @@
  * people write for names of at most 255 bytes needs a fraction. The heap is in KiB; it is the
  * interpreter's, is kept from match to match, and holds a few frames for each byte of a name.
  */
-#define STEPS_MAX 20000
+#define STEPS_MAX 10000
 #define DEPTH_MAX 5000
 #define HEAP_MAX  512
 
