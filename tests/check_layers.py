@@ -15,7 +15,7 @@ MAY_INCLUDE = {
     "relay": "codec crypto acl proto resolver net base",
     "config": "codec crypto proto base",
     "sys": "base",
-    "resolver": "net base",
+    "resolver": "crypto net base",
     "codec": "crypto proto base",
     "acl": "base",
     "net": "base",

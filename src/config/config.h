@@ -137,6 +137,7 @@ struct ss_config {
     uint32_t max_connections;
     uint32_t max_associations;
     uint32_t udp_timeout_s;
+    uint32_t max_dns_queries;
     uint32_t handshake_timeout_s;
     uint32_t tcp_idle_timeout_s;
     uint32_t half_open_timeout_s;

@@ -40,8 +40,9 @@ struct ss_engine_options {
     uint32_t mtu;            /* larger datagrams are dropped, none is fragmented; 0: no limit */
 
     bool ipv6_first;
-    const char *nameservers; /* NULL: the system's */
-    const char *hosts_path;  /* NULL: /etc/hosts */
+    const char *nameservers;  /* NULL: the system's */
+    const char *hosts_path;   /* NULL: /etc/hosts */
+    uint32_t max_dns_queries; /* names that are looked up at once, all workers together; 0: 1,024 */
 
     /* Outgoing connections. */
     bool fast_open;

@@ -261,14 +261,21 @@ static enum ss_status make_pools(struct ss_worker *worker)
     return SS_OK;
 }
 
+/* A worker's part of what all have together. */
+static uint32_t share_of(uint32_t whole, unsigned workers)
+{
+    return whole / workers + (whole % workers != 0);
+}
+
 enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine, unsigned index)
 {
     const struct ss_engine_options *options = &engine->options;
-    const struct ss_resolver_options resolver = {.nameservers = options->nameservers,
-                                                 .ipv6_first = options->ipv6_first,
-                                                 .hosts_path = options->hosts_path,
-                                                 .max_queries =
-                                                     2 * engine->max_sessions + SS_UDP_ASKING_MAX};
+    const struct ss_resolver_options resolver = {
+        .nameservers = options->nameservers,
+        .ipv6_first = options->ipv6_first,
+        .hosts_path = options->hosts_path,
+        .max_queries = 2 * engine->max_sessions + SS_UDP_ASKING_MAX,
+        .max_names = share_of(options->max_dns_queries, options->workers)};
     enum ss_status status;
 
     worker->engine = engine;

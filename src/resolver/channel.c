@@ -20,6 +20,8 @@
 
 #define NAMESERVERS_MAX 24
 
+enum { DNS_CLASS_IN = 1, DNS_TYPE_A = 1, DNS_TYPE_AAAA = 28 };
+
 /* Newer versions of c-ares can spread their queries over several source ports. */
 #define QUERIES_PER_SOCKET 256
 
@@ -38,6 +40,7 @@ struct ss_channel {
     void *owner;
     unsigned open_handles; /* the timer, and sockets that are open or closing */
     bool closing;
+    bool reading; /* c-ares is at work on a socket that has something to read, and no error */
     struct ss_log_limit full;
     struct watched sockets[SOCKETS_MAX];
 };
@@ -125,8 +128,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
      * watch a socket with an error, so watching is begun again if c-ares keeps the socket. */
     if (status < 0)
         events = UV_READABLE | UV_WRITABLE;
+    channel->reading = status == 0 && (events & UV_READABLE) != 0;
     ares_process_fd(channel->ares, events & UV_READABLE ? fd : ARES_SOCKET_BAD,
                     events & UV_WRITABLE ? fd : ARES_SOCKET_BAD);
+    channel->reading = false;
     if (status < 0 && watched->state == WATCHED_OPEN && watched->fd == fd)
         uv_poll_start(&watched->poll, watched->events, on_poll);
     worked(channel);
@@ -190,11 +195,14 @@ static void on_socket_state(void *data, ares_socket_t fd, int readable, int writ
     uv_poll_start(&watched->poll, watched->events, on_poll);
 }
 
-static enum ss_status status_of(int error)
+/*
+ * Why a lookup ended without a message. c-ares calls it a refused connection when no server is left
+ * to try, whether they could not be reached or said that they failed; what they said is noticed
+ * only while it is being read.
+ */
+static enum ss_status status_of(const struct ss_channel *channel, int error)
 {
     switch (error) {
-    case ARES_SUCCESS:
-        return SS_OK;
     case ARES_ENODATA:
     case ARES_ENOTFOUND:
     case ARES_EBADNAME:
@@ -203,6 +211,11 @@ static enum ss_status status_of(int error)
         return SS_ERR_TIMEOUT;
     case ARES_ENOMEM:
         return SS_ERR_MEMORY;
+    case ARES_ECONNREFUSED:
+        return channel->reading ? SS_ERR_IO : SS_ERR_UNREACHABLE;
+    case ARES_ECANCELLED:
+    case ARES_EDESTRUCTION:
+        return SS_ERR_UNREACHABLE;
     default:
         return SS_ERR_IO;
     }
@@ -319,54 +332,23 @@ enum ss_status ss_channel_new(struct ss_channel **out, uv_loop_t *loop,
     return SS_OK;
 }
 
-static bool read_node(const struct ares_addrinfo_node *node, struct ss_ip *ip)
-{
-    memset(ip, 0, sizeof *ip);
-    if (node->ai_family == AF_INET) {
-        struct sockaddr_in sa;
-
-        memcpy(&sa, node->ai_addr, sizeof sa);
-        ip->family = SS_FAMILY_IPV4;
-        memcpy(ip->bytes, &sa.sin_addr, 4);
-        return true;
-    }
-    if (node->ai_family == AF_INET6) {
-        struct sockaddr_in6 sa;
-
-        memcpy(&sa, node->ai_addr, sizeof sa);
-        ip->family = SS_FAMILY_IPV6;
-        memcpy(ip->bytes, &sa.sin6_addr, 16);
-        return true;
-    }
-    return false;
-}
-
-static void on_answer(void *arg, int error, int timeouts, struct ares_addrinfo *result)
+static void on_answer(void *arg, int error, int timeouts, unsigned char *bytes, int len)
 {
     struct ss_channel_lookup *lookup = arg;
-    struct ss_ip ips[SS_ADDRESSES_MAX];
-    size_t count = 0;
+    struct ss_channel *channel = lookup->channel;
+    struct ss_answer answer = {.status = status_of(channel, error)};
 
     (void)timeouts;
-    if (result != NULL) {
-        for (const struct ares_addrinfo_node *node = result->nodes;
-             node != NULL && count < SS_ADDRESSES_MAX; node = node->ai_next)
-            count += read_node(node, &ips[count]);
-        ares_freeaddrinfo(result);
-    }
-    lookup->answered(lookup, status_of(error), ips, count);
+    if (bytes != NULL && len > 0)
+        ss_answer_read(&answer, (struct ss_view){bytes, (size_t)len}, lookup->name, lookup->family);
+    lookup->answered(lookup, &answer);
 }
 
-void ss_channel_ask(struct ss_channel *channel, const char *name, enum ss_family family,
-                    struct ss_channel_lookup *lookup)
+void ss_channel_ask(struct ss_channel *channel, struct ss_channel_lookup *lookup)
 {
-    const struct ares_addrinfo_hints hints = {
-        .ai_flags = ARES_AI_NOSORT, /* sorting would connect a socket to each address */
-        .ai_family = family == SS_FAMILY_IPV4 ? AF_INET : AF_INET6,
-        .ai_socktype = SOCK_STREAM,
-    };
-
-    ares_getaddrinfo(channel->ares, name, NULL, &hints, on_answer, lookup);
+    lookup->channel = channel;
+    ares_query(channel->ares, lookup->name, DNS_CLASS_IN,
+               lookup->family == SS_FAMILY_IPV4 ? DNS_TYPE_A : DNS_TYPE_AAAA, on_answer, lookup);
     arm(channel);
 }
 

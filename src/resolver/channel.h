@@ -15,6 +15,7 @@
 
 #include "base/addr.h"
 #include "base/status.h"
+#include "resolver/answer.h"
 
 struct ss_channel;
 
@@ -32,15 +33,20 @@ struct ss_channel_events {
     void (*closed)(void *owner);
 };
 
-/* A lookup under way; lies in its owner's struct. */
+/* A lookup for one family under way; lies in its owner's struct. */
 struct ss_channel_lookup {
+    /* Set by the owner. The name is valid (ss_host_is_valid), ends with a dot, so that it is
+     * absolute, and stays where it is until the end. */
+    const char *name;
+    enum ss_family family;
     /*
-     * Its end: SS_OK with what addresses there are (perhaps none), SS_ERR_NOT_FOUND,
-     * SS_ERR_TIMEOUT, SS_ERR_MEMORY, or SS_ERR_IO for all else. Called from within c-ares, also
-     * from inside ss_channel_ask: note what came and return, call nothing of the channel.
+     * The end: the answer, or in its status why there is none: SS_ERR_TIMEOUT, SS_ERR_UNREACHABLE
+     * when no name server could be reached, SS_ERR_MEMORY, SS_ERR_IO when they failed,
+     * SS_ERR_FORMAT when what they said can't be read. Called from within c-ares, also from inside
+     * ss_channel_ask: note what came and return, call nothing of the channel.
      */
-    void (*answered)(struct ss_channel_lookup *lookup, enum ss_status status,
-                     const struct ss_ip *ips, size_t count);
+    void (*answered)(struct ss_channel_lookup *lookup, const struct ss_answer *answer);
+    struct ss_channel *channel;
 };
 
 /* SS_ERR_ARGUMENT when the name servers can't be read, SS_ERR_MEMORY, SS_ERR_IO. */
@@ -48,12 +54,9 @@ SS_CHECKED enum ss_status ss_channel_new(struct ss_channel **out, uv_loop_t *loo
                                          const struct ss_channel_options *options,
                                          const struct ss_channel_events *events, void *owner);
 
-/*
- * Asks for one family. `name` ends with a dot, so that it is absolute. `lookup->answered` is called
- * once, at the latest before `closed`; a lookup can't be taken back.
+/* `lookup->answered` is called once, at the latest before `closed`; a lookup can't be taken back.
  */
-void ss_channel_ask(struct ss_channel *channel, const char *name, enum ss_family family,
-                    struct ss_channel_lookup *lookup);
+void ss_channel_ask(struct ss_channel *channel, struct ss_channel_lookup *lookup);
 
 /* Safe from any callback: lookups end, and memory goes, when the loop has run the close callbacks.
  */

@@ -3,7 +3,8 @@
  *
  * The system's hosts file is read by us (again when it changes), `localhost` is answered at home
  * (RFC 6761), everything else is asked of name servers through c-ares: DNS only, names always
- * absolute, A and AAAA apart.
+ * absolute, A and AAAA apart. Answers are kept as long as they say, failures briefly; who asks for
+ * a name that is being looked up waits for the same answer.
  */
 #ifndef SS_RESOLVER_RESOLVER_H
 #define SS_RESOLVER_RESOLVER_H
@@ -16,6 +17,7 @@
 
 #include "base/addr.h"
 #include "base/status.h"
+#include "resolver/answer.h"
 
 struct ss_resolver;
 struct ss_query;
@@ -25,11 +27,12 @@ struct ss_resolver_options {
     uint32_t timeout_ms;     /* of one try; 0: 3,000 */
     uint32_t tries;          /* 0: 2 */
     bool ipv6_first;
-    uint32_t max_queries;   /* at once; 0: 1,024 */
+    uint32_t max_queries;   /* that wait for an answer at once; 0: 1,024 */
+    uint32_t max_names;     /* out with the name servers at once, others wait; 0: 1,024 */
+    uint32_t ttl_max_s;     /* no answer is kept for longer; 0: 3,600 */
+    uint32_t cache_names;   /* whose answers are kept at most; 0: 1,024 */
     const char *hosts_path; /* NULL: /etc/hosts. Borrowed for the resolver's life. */
 };
-
-#define SS_ADDRESSES_MAX 16
 
 /* Once a process, before any resolver and any thread; gives c-ares our heap. */
 SS_CHECKED enum ss_status ss_resolver_global_start(void);
@@ -44,9 +47,9 @@ SS_CHECKED enum ss_status ss_resolver_new(struct ss_resolver **out, uv_loop_t *l
 void ss_resolver_close(struct ss_resolver *resolver);
 
 /*
- * `addresses` are in the order in which to try them: the preferred family first, then the other;
- * valid during the call. SS_ERR_NOT_FOUND when there is no such name or no address, SS_ERR_TIMEOUT,
- * SS_ERR_IO for SERVFAIL and the like.
+ * `addresses` are in the order in which to try them: the families by turns, the preferred one
+ * first; valid during the call. SS_ERR_NOT_FOUND when there is no such name or no address,
+ * SS_ERR_TIMEOUT, SS_ERR_IO for SERVFAIL and the like.
  */
 typedef void ss_resolved_fn(void *owner, enum ss_status status, const struct ss_ip *addresses,
                             size_t count);

@@ -106,6 +106,7 @@ static bool make_engine(struct running *running)
         .mtu = config->mtu,
         .ipv6_first = config->ipv6_first,
         .nameservers = config->nameservers,
+        .max_dns_queries = config->max_dns_queries,
         .fast_open = config->fast_open,
         .mptcp = config->mptcp && config->program != SS_PROGRAM_SERVER,
         .interface = config->interface,

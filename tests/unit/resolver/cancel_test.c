@@ -51,7 +51,7 @@ static const struct moment moments[] = {
     {"with the name server", "holdboth.test", both_asked},
     {"one family came", "hold6.test", one_answered},
     {"the other family came", "hold4.test", one_answered},
-    {"no longer counted", "holdboth.test", long_asked},
+    {"no longer counted", "holdboth.long.test", long_asked},
 };
 
 #define MOMENTS (sizeof moments / sizeof moments[0])

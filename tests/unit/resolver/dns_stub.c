@@ -14,6 +14,7 @@
 
 #define TYPE_A     1
 #define TYPE_CNAME 5
+#define TYPE_SOA   6
 #define TYPE_AAAA  28
 #define HEADER_LEN 12
 
@@ -52,28 +53,40 @@ static void read_question(struct question *question, const uint8_t *packet, size
     question->len = len - HEADER_LEN - in.len;
 }
 
-/* The record's name is the one that stands at `name_at` in the answer. */
-static void write_record(struct ss_writer *out, size_t name_at, uint16_t type, const uint8_t *data,
-                         uint16_t len)
+/* The number behind `word` in a label of the name, or `otherwise`. */
+static uint32_t number_in(const struct question *question, const char *word, uint32_t otherwise)
 {
+    const char *found = strstr(question->name, word);
+
+    return found != NULL ? (uint32_t)strtoul(found + strlen(word), NULL, 10) : otherwise;
+}
+
+/* The record's name is the one that stands at `name_at` in the answer. */
+static void write_record(struct ss_writer *out, const struct question *question, size_t name_at,
+                         uint16_t type, const uint8_t *data, uint16_t len)
+{
+    const char *of_type = question->type == TYPE_A ? ".a-ttl" : ".aaaa-ttl";
+    const uint32_t ttl = number_in(question, of_type, number_in(question, ".ttl", 60));
+
     assert_true(ss_write_u16be(out, (uint16_t)(0xc000 | name_at)));
     assert_true(ss_write_u16be(out, type));
     assert_true(ss_write_u16be(out, 1));
-    assert_true(ss_write_u16be(out, 0)); /* 60 seconds to live */
-    assert_true(ss_write_u16be(out, 60));
+    assert_true(ss_write_u16be(out, (uint16_t)(ttl >> 16)));
+    assert_true(ss_write_u16be(out, (uint16_t)ttl));
     assert_true(ss_write_u16be(out, len));
     assert_true(ss_write_bytes(out, data, len));
 }
 
-static void write_address(struct ss_writer *out, size_t name_at, uint16_t type, uint8_t number)
+static void write_address(struct ss_writer *out, const struct question *question, size_t name_at,
+                          uint16_t type, uint8_t number)
 {
     uint8_t ipv4[4] = {192, 0, 2, number};
     uint8_t ipv6[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = number};
 
     if (type == TYPE_A)
-        write_record(out, name_at, type, ipv4, sizeof ipv4);
+        write_record(out, question, name_at, type, ipv4, sizeof ipv4);
     else
-        write_record(out, name_at, type, ipv6, sizeof ipv6);
+        write_record(out, question, name_at, type, ipv6, sizeof ipv6);
 }
 
 /* Returns the number of records. */
@@ -85,31 +98,47 @@ static uint16_t write_records(struct ss_writer *out, const struct question *ques
     const uint16_t type = question->type;
     uint16_t count = 1;
 
-    if (strcmp(label, "many") == 0) {
+    if (strncmp(label, "many", 4) == 0) {
         for (count = 0; count < 20; count++)
-            write_address(out, HEADER_LEN, type, (uint8_t)(count + 1));
+            write_address(out, question, HEADER_LEN, type, (uint8_t)(count + 1));
     } else if (strcmp(label, "double") == 0) {
         for (count = 0; count < 4; count++)
-            write_address(out, HEADER_LEN, type, (uint8_t)(count / 2 + 1));
+            write_address(out, question, HEADER_LEN, type, (uint8_t)(count / 2 + 1));
     } else if (strcmp(label, "mapped") == 0 && type == TYPE_AAAA) {
-        write_record(out, HEADER_LEN, type, mapped, sizeof mapped);
+        write_record(out, question, HEADER_LEN, type, mapped, sizeof mapped);
     } else if (strcmp(label, "cname") == 0) {
         const size_t alias_at = HEADER_LEN + question->len + 12; /* the record's data */
 
-        write_record(out, HEADER_LEN, TYPE_CNAME, alias, sizeof alias);
-        write_address(out, alias_at, type, 1);
+        write_record(out, question, HEADER_LEN, TYPE_CNAME, alias, sizeof alias);
+        write_address(out, question, alias_at, type, 1);
         count = 2;
     } else {
-        write_address(out, HEADER_LEN, type, 1);
+        write_address(out, question, HEADER_LEN, type, 1);
     }
     return count;
+}
+
+/* The authority section of a "no": the root's SOA with 3,600 seconds to live and this minimum. */
+static void write_soa(struct ss_writer *out, uint32_t minimum)
+{
+    uint8_t data[22] = {0}; /* two names that are the root, then five numbers */
+
+    assert_true(ss_write_u8(out, 0));
+    assert_true(ss_write_u16be(out, TYPE_SOA));
+    assert_true(ss_write_u16be(out, 1));
+    assert_true(ss_write_u16be(out, 0));
+    assert_true(ss_write_u16be(out, 3600));
+    ss_store_u16be(data + 18, (uint16_t)(minimum >> 16));
+    ss_store_u16be(data + 20, (uint16_t)minimum);
+    assert_true(ss_write_u16be(out, sizeof data));
+    assert_true(ss_write_bytes(out, data, sizeof data));
 }
 
 static bool has_family(const char *label, uint16_t type)
 {
     if (strcmp(label, "none") == 0)
         return false;
-    if (strcmp(label, "four") == 0)
+    if (strcmp(label, "four") == 0 || strcmp(label, "many4") == 0)
         return type == TYPE_A;
     if (strcmp(label, "six") == 0)
         return type == TYPE_AAAA;
@@ -135,16 +164,22 @@ static size_t write_answer(uint8_t *answer, const uint8_t *packet, const struct 
     const enum rcode rcode = rcode_of(question->label, question->type);
     const bool cut = strcmp(question->label, "cut") == 0 && !over_tcp;
     uint16_t count = 0;
+    bool soa = false;
 
     assert_true(ss_write_bytes(&out, packet + HEADER_LEN, question->len));
     if (rcode == NOERROR && !cut && has_family(question->label, question->type))
         count = write_records(&out, question);
+    else if (rcode == NOERROR || rcode == NXDOMAIN)
+        soa = number_in(question, ".soa", 0) != 0;
+    if (soa)
+        write_soa(&out, number_in(question, ".soa", 0));
     memset(answer, 0, HEADER_LEN);
     memcpy(answer, packet, 2);
     answer[2] = (uint8_t)(0x81 | (cut ? 0x02 : 0)); /* a response, recursion was wanted */
     answer[3] = (uint8_t)(0x80 | rcode);
     answer[5] = 1;
     answer[7] = (uint8_t)count;
+    answer[9] = soa;
     return DNS_STUB_PACKET_MAX - out.len;
 }
 
@@ -193,7 +228,7 @@ static void on_datagram(uv_udp_t *udp, ssize_t len, const uv_buf_t *buf,
         held->len = answer_len;
         return;
     }
-    if (strncmp(question.label, "broken", 6) == 0)
+    if (strcmp(question.label, "broken") == 0)
         stub->breakage(answer, &answer_len, question.name);
     send_udp(stub, peer, answer, answer_len);
 }
@@ -276,9 +311,14 @@ void dns_stub_start(struct dns_stub *stub, uv_loop_t *loop)
         }
     }
     assert_int_equal(error, 0);
-    stub->udp.data = stub;
     stub->tcp.data = stub;
     snprintf(stub->address, sizeof stub->address, "127.0.0.1:%d", ntohs(addr.sin_port));
+    dns_stub_listen(stub);
+}
+
+void dns_stub_listen(struct dns_stub *stub)
+{
+    stub->udp.data = stub;
     assert_int_equal(uv_udp_recv_start(&stub->udp, on_alloc, on_datagram), 0);
 }
 

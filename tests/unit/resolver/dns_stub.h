@@ -7,12 +7,18 @@
  *   silent                never an answer
  *   hold4 hold6 holdboth  as `both`, but A, AAAA or both wait for dns_stub_release
  *   fail4 fail6           SERVFAIL for A or AAAA, an address for the other
- *   many                  20 addresses of each family
+ *   many many4            20 addresses of each family, or of IPv4 alone
  *   double                every address twice
  *   mapped                an AAAA record with the IPv6 form of the A record
  *   cname                 an alias, then as `both`
  *   cut                   truncated on UDP, whole on TCP
  *   broken                what `dns_stub.breakage` makes of the answer of `both`
+ *
+ * A later label says more:
+ *
+ *   ttl<n>                records live so many seconds instead of 60
+ *   a-ttl<n> aaaa-ttl<n>  the same for answers of that type alone
+ *   soa<n>                a "no" comes with an SOA record whose minimum is n
  */
 #ifndef SS_TESTS_RESOLVER_DNS_STUB_H
 #define SS_TESTS_RESOLVER_DNS_STUB_H
@@ -42,11 +48,14 @@ struct dns_stub {
     unsigned asked, asked_tcp;
     char last_name[320];
     uint16_t peer_ports[64]; /* of the first questions */
-    struct dns_stub_held held[8];
+    struct dns_stub_held held[64];
     unsigned held_count;
 };
 
 void dns_stub_start(struct dns_stub *stub, uv_loop_t *loop);
+/* Begins to answer on `udp`; dns_stub_start does it. */
+void dns_stub_listen(struct dns_stub *stub);
+
 void dns_stub_release(struct dns_stub *stub);
 
 /* Its handles are gone when the loop has run. */

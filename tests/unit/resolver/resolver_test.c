@@ -44,20 +44,24 @@ static void ipv6_comes_first_when_it_is_preferred(void **state)
     assert_addresses(&result, "::1 127.0.0.1");
 }
 
-static void addresses_come_once_and_no_more_than_fit(void **state)
+static void addresses_come_once_by_turns_and_no_more_than_fit(void **state)
 {
     struct fixture *f = *state;
     struct result result;
 
     fixture_open(f);
     result = fixture_resolve(f, "double.test");
-    assert_addresses(&result, "192.0.2.1 192.0.2.2 2001:db8::1 2001:db8::2");
+    assert_addresses(&result, "192.0.2.1 2001:db8::1 192.0.2.2 2001:db8::2");
     result = fixture_resolve(f, "mapped.test");
     assert_addresses(&result, "192.0.2.1");
     result = fixture_resolve(f, "many.test");
+    assert_addresses(&result, "192.0.2.1 2001:db8::1 192.0.2.2 2001:db8::2 192.0.2.3 2001:db8::3 "
+                              "192.0.2.4 2001:db8::4 192.0.2.5 2001:db8::5 192.0.2.6 2001:db8::6 "
+                              "192.0.2.7 2001:db8::7 192.0.2.8 2001:db8::8");
+    result = fixture_resolve(f, "many4.test");
     assert_addresses(&result, "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6 "
                               "192.0.2.7 192.0.2.8 192.0.2.9 192.0.2.10 192.0.2.11 192.0.2.12 "
-                              "2001:db8::1 2001:db8::2 2001:db8::3 2001:db8::4");
+                              "192.0.2.13 192.0.2.14 192.0.2.15 192.0.2.16");
 }
 
 static void an_answer_that_was_cut_is_fetched_over_tcp(void **state)
@@ -501,7 +505,7 @@ int resolver_tests(void)
     const struct CMUnitTest tests[] = {
         TEST(ipv4_comes_first_unless_ipv6_is_preferred),
         TEST(ipv6_comes_first_when_it_is_preferred),
-        TEST(addresses_come_once_and_no_more_than_fit),
+        TEST(addresses_come_once_by_turns_and_no_more_than_fit),
         TEST(an_answer_that_was_cut_is_fetched_over_tcp),
         TEST(failures_are_told_apart),
         TEST(one_family_failing_leaves_the_other),
