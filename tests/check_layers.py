@@ -35,7 +35,7 @@ OUTSIDE = {
     "pcre2": "acl",
 }
 # Public headers may show libuv where handles lie in structs or a loop is handed over.
-IN_HEADERS = {"uv.h": "net resolver relay"}
+IN_HEADERS = {"uv.h": "net resolver relay service"}
 
 # The pure layers: bytes and time are handed in. base asks the system for pages, locks and the time
 # stamp of a log line; crypto for locks.

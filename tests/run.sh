@@ -40,7 +40,7 @@ fi
 packages='gcc libc6-dev cmake ninja-build pkg-config clang
     libuv1-dev libmbedtls-dev libsodium-dev libc-ares-dev libpcre2-dev libjansson-dev libssl-dev
     libcmocka-dev python3 curl iperf3 iproute2 nftables valgrind util-linux
-    shadowsocks-libev simple-obfs dnsmasq-base qrencode procps'
+    shadowsocks-libev simple-obfs shadowsocks-v2ray-plugin dnsmasq-base qrencode procps'
 [ "$(uname -m)" = x86_64 ] && packages="$packages libipsec-mb-dev"
 
 install_packages() {

@@ -58,6 +58,13 @@ SS_CHECKED enum ss_status ss_socket_for_dial(int *fd, enum ss_family family,
 /* Whether the system knows a way to this address. Opens a socket for a moment, sends nothing. */
 bool ss_socket_has_route(const struct ss_addr *addr);
 
+/*
+ * A port of this address that is free at this moment, for the transports asked for, into
+ * addr->port. Nothing keeps it from being taken before it is bound. SS_ERR_UNREACHABLE when there
+ * is no such local address, SS_ERR_LIMIT, ...
+ */
+SS_CHECKED enum ss_status ss_socket_free_port(struct ss_addr *addr, bool tcp, bool udp);
+
 /* The local end of a socket; family 0 when the system does not say. */
 void ss_socket_local(int fd, struct ss_addr *addr);
 

@@ -313,6 +313,43 @@ bool ss_socket_has_route(const struct ss_addr *addr)
     return found;
 }
 
+/* A socket of `type` bound there, and the port that it came to; -1: *status. */
+static int bind_for_port(struct ss_addr *addr, int type, enum ss_status *status)
+{
+    struct sockaddr_storage storage;
+    socklen_t len = ss_addr_to_sockaddr(addr, &storage);
+    int fd = socket(storage.ss_family, type | SOCK_CLOEXEC, 0);
+    struct ss_addr bound;
+
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&storage, len) != 0) {
+        *status = ss_status_from_errno(errno);
+        ss_socket_close(fd);
+        return -1;
+    }
+    ss_socket_local(fd, &bound);
+    addr->port = bound.port;
+    *status = SS_OK;
+    return fd;
+}
+
+enum ss_status ss_socket_free_port(struct ss_addr *addr, bool tcp, bool udp)
+{
+    enum ss_status status = SS_ERR_IN_USE;
+
+    /* A port that is free for the one may be taken for the other. */
+    for (int tries = 0; status == SS_ERR_IN_USE && tries < 16; tries++) {
+        int first, second = -1;
+
+        addr->port = 0;
+        first = bind_for_port(addr, tcp ? SOCK_STREAM : SOCK_DGRAM, &status);
+        if (first >= 0 && tcp && udp)
+            second = bind_for_port(addr, SOCK_DGRAM, &status);
+        ss_socket_close(first);
+        ss_socket_close(second);
+    }
+    return status;
+}
+
 void ss_socket_local(int fd, struct ss_addr *addr)
 {
     struct sockaddr_storage storage;

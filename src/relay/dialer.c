@@ -174,18 +174,29 @@ static const struct ss_ip *source_for(const struct ss_engine_options *options,
     return family == SS_FAMILY_IPV4 ? &options->bind_ipv4 : &options->bind_ipv6;
 }
 
+/* What listens on this machine for us (a plugin) is reached as it is, whatever interface or source
+ * the way to the server is to have. */
+static bool is_near(const struct ss_dial *dial, const struct ss_ip *ip)
+{
+    static const struct ss_ip loopback6 = {.family = SS_FAMILY_IPV6, .bytes = {[15] = 1}};
+
+    return through_upstream(dial) &&
+           (ip->family == SS_FAMILY_IPV4 ? ip->bytes[0] == 127 : ss_ip_equal(ip, &loopback6));
+}
+
 /* Begins to connect to one address. What fails at once is in dial->last. */
 static bool connect_to(struct ss_dial *dial, const struct ss_addr *addr)
 {
     struct ss_session *session = dial->session;
     struct ss_worker *worker = session->worker;
     const struct ss_engine_options *options = &worker->engine->options;
+    bool near = is_near(dial, &addr->ip);
     const struct ss_dial_options how = {
-        .mptcp = options->mptcp && through_upstream(dial),
+        .mptcp = options->mptcp && through_upstream(dial) && !near,
         .fast_open = dial->fast_open_now,
-        .interface = options->interface,
+        .interface = near ? NULL : options->interface,
         .interface_required = options->interface_required,
-        .source = source_for(options, addr->ip.family),
+        .source = near ? NULL : source_for(options, addr->ip.family),
         .sndbuf = options->outgoing_sndbuf,
         .rcvbuf = options->outgoing_rcvbuf,
     };
@@ -193,7 +204,7 @@ static bool connect_to(struct ss_dial *dial, const struct ss_addr *addr)
 
     dial->last = ss_socket_for_dial(&fd, addr->ip.family, &how);
     if (dial->last != SS_OK) {
-        if (options->interface != NULL || how.source->family != SS_FAMILY_NONE)
+        if (how.interface != NULL || (how.source != NULL && how.source->family != SS_FAMILY_NONE))
             ss_log_limited(&worker->engine->dial_log, uv_now(&worker->loop), SS_LOG_ERROR,
                            "cannot bind socket: %s", ss_status_text(dial->last));
         return false;

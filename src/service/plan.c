@@ -17,6 +17,7 @@ static struct ss_plan *add_plan(struct ss_service *service, const char *host, ui
     struct ss_plan *plan = &service->plans[service->plan_count++];
 
     plan->host = host;
+    plan->port = port;
     plan->udp = udp;
     plan->options.address.port = port;
     plan->options.reuse_port = config->reuse_port;
@@ -30,27 +31,41 @@ static struct ss_plan *add_plan(struct ss_service *service, const char *host, ui
     return plan;
 }
 
-static bool plan_server_address(struct ss_service *service, size_t index,
-                                const struct ss_endpoint *endpoint)
+static bool look_up(struct ss_ip *ip, const char *host)
+{
+    const char *error_text;
+
+    if (ss_names_first(ip, host, &error_text) == SS_OK)
+        return true;
+    ss_log_error("getaddrinfo: %s", error_text);
+    ss_log_error("failed to resolve the provided hostname");
+    ss_log_error("failed to resolve server name %s", host);
+    return false;
+}
+
+static bool plan_server_address(struct ss_service *service, size_t index, size_t place)
 {
     const struct ss_config *config = service->config;
-    enum ss_mode mode = config->servers[index].mode;
-    const char *error_text;
-    struct ss_ip ip;
+    const struct ss_config_server *server = &config->servers[index];
+    const struct ss_endpoint *endpoint = &server->addresses[place];
 
-    if (ss_names_first(&ip, endpoint->host, &error_text) != SS_OK) {
-        ss_log_error("getaddrinfo: %s", error_text);
-        ss_log_error("failed to resolve the provided hostname");
-        ss_log_error("failed to resolve server name %s", endpoint->host);
-        return false;
-    }
     for (int udp = 0; udp <= 1; udp++) {
         struct ss_plan *plan;
 
-        if (mode == (udp ? SS_MODE_TCP_ONLY : SS_MODE_UDP_ONLY))
+        if (server->mode == (udp ? SS_MODE_TCP_ONLY : SS_MODE_UDP_ONLY))
             continue;
-        plan = add_plan(service, endpoint->host, endpoint->port, udp != 0);
-        plan->options.address.ip = ip;
+        if (ss_plugin_carries(server, udp != 0)) {
+            /* The plugin has the public addresses, all of one port. */
+            if (!ss_service_is_first_of_port(server, place))
+                continue;
+            plan = add_plan(service, NULL, endpoint->port, udp != 0);
+            plan->options.address = *ss_service_plugin_at(service, index, endpoint->port);
+            plan->host = plan->options.address.ip.family == SS_FAMILY_IPV4 ? "127.0.0.1" : "::1";
+        } else {
+            plan = add_plan(service, endpoint->host, endpoint->port, udp != 0);
+            if (!look_up(&plan->options.address.ip, endpoint->host))
+                return false;
+        }
         plan->role.ingress = SS_INGRESS_SHADOWSOCKS;
         plan->role.egress = SS_EGRESS_DIRECT;
         plan->role.profile = service->profiles[index];
@@ -66,7 +81,7 @@ static bool plan_server(struct ss_service *service)
 
     for (size_t i = 0; i < config->server_count; i++)
         for (size_t a = 0; a < config->servers[i].address_count; a++)
-            if (!plan_server_address(service, i, &config->servers[i].addresses[a]))
+            if (!plan_server_address(service, i, a))
                 return false;
     return true;
 }
@@ -78,6 +93,12 @@ static size_t count_addresses(const struct ss_config *config)
     for (size_t i = 0; i < config->server_count; i++)
         count += config->servers[i].address_count;
     return count;
+}
+
+static void put_endpoint(struct ss_endpoint *endpoint, const struct ss_addr *addr)
+{
+    ss_ip_format(&addr->ip, endpoint->host);
+    endpoint->port = addr->port;
 }
 
 /* The upstream servers of one transport, each with the method and key of its own. */
@@ -95,10 +116,17 @@ static bool gather_upstreams(struct ss_service *service, struct ss_upstreams *up
         const struct ss_config_server *server = &config->servers[i];
 
         for (size_t a = 0; server->mode != without && a < server->address_count; a++) {
-            struct ss_upstream *upstream = &upstreams->list[upstreams->count++];
+            bool plugin = ss_plugin_carries(server, without == SS_MODE_TCP_ONLY);
+            struct ss_upstream *upstream;
 
+            if (plugin && !ss_service_is_first_of_port(server, a))
+                continue;
+            upstream = &upstreams->list[upstreams->count++];
             upstream->endpoint = server->addresses[a];
             upstream->profile = service->profiles[i];
+            if (plugin)
+                put_endpoint(&upstream->endpoint,
+                             ss_service_plugin_at(service, i, server->addresses[a].port));
         }
     }
     return true;
@@ -233,6 +261,8 @@ bool ss_service_make_plans(struct ss_service *service)
     const struct ss_config *config = service->config;
     size_t addresses = config->local_count + count_addresses(config);
 
+    if (!ss_service_place_plugins(service))
+        return false;
     service->plans = calloc(addresses * 2, sizeof *service->plans);
     if (service->plans == NULL) {
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
@@ -297,6 +327,7 @@ void ss_service_settle_plans(struct ss_service *service)
 
 void ss_service_free_plans(struct ss_service *service)
 {
+    ss_service_leave_plugins(service);
     free(service->plans);
     free(service->tcp_upstreams.list);
     free(service->udp_upstreams.list);

@@ -132,7 +132,10 @@ static struct ss_profile *make_profile(struct ss_service *service, size_t index,
 {
     struct ss_profile *profile = NULL;
     struct ss_profile_options options = {
-        .method = method, .salts = service->salts, .packet_salts = service->packet_salts};
+        .method = method,
+        .salts = service->salts,
+        .packet_salts = service->packet_salts,
+        .first_read_may_be_short = ss_plugin_carries(&service->config->servers[index], false)};
     enum ss_status status = is_2022(method) ? make_2022(&profile, service, index, &options)
                                             : make_older(&profile, service, index, &options);
 

@@ -13,6 +13,7 @@
 #include "crypto/random.h"
 #include "resolver/resolver.h"
 #include "service/service_internal.h"
+#include "sys/helper.h"
 #include "sys/process.h"
 #include "sys/read_file.h"
 #include "sys/system_log.h"
@@ -26,6 +27,8 @@ struct running {
     struct ss_service service;
     struct ss_engine *engine;
     struct ss_background background;
+    struct ss_helper *helper; /* NULL where nothing needs it */
+    int exit_code;
     uint32_t descriptors;
     uv_signal_t signals[SIGNALS_HANDLED];
     bool signals_open;
@@ -48,6 +51,19 @@ static void close_signals(struct running *running)
     running->signals_open = false;
 }
 
+static void stop(struct running *running, int exit_code)
+{
+    running->exit_code = exit_code;
+    close_signals(running);
+    ss_plugins_close(running->service.plugins);
+    ss_engine_stop(running->engine);
+}
+
+static void on_plugins_failed(void *owner)
+{
+    stop(owner, EXIT_FATAL);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct running *running = handle->data;
@@ -56,8 +72,7 @@ static void on_signal(uv_signal_t *handle, int number)
         ss_service_log_traffic(&running->service, running->engine);
         return;
     }
-    close_signals(running);
-    ss_engine_stop(running->engine);
+    stop(running, 0);
 }
 
 static bool open_signals(struct running *running)
@@ -131,12 +146,59 @@ static bool make_engine(struct running *running)
     return false;
 }
 
-static bool switch_user(const struct ss_config *config)
+static void free_service(struct ss_service *service)
 {
+    ss_service_free_plans(service);
+    ss_service_free_profiles(service);
+    ss_plugins_free(service->plugins);
+    service->plugins = NULL;
+}
+
+/* In the helper, which has no use for keys. */
+static void forget(void *owner)
+{
+    struct running *running = owner;
+    struct ss_config *config = (struct ss_config *)(uintptr_t)running->service.config;
+
+    free_service(&running->service);
+    ss_config_free(config);
+}
+
+static bool start_helper(struct running *running)
+{
+    const struct ss_helper_options options = {
+        .user = running->service.config->user, .forget = forget, .owner = running};
+
+    if (running->service.plugins == NULL || ss_helper_start(&running->helper, &options) == SS_OK)
+        return true;
+    ss_log_error("the helper process can't be started");
+    return false;
+}
+
+static bool start_plugins(struct running *running)
+{
+    struct ss_plugins *plugins = running->service.plugins;
+
+    if (plugins == NULL)
+        return true;
+    if (ss_plugins_attach(plugins, running->helper, ss_engine_loop(running->engine)) != SS_OK) {
+        ss_log_error("the plugins can't be started");
+        return false;
+    }
+    return ss_plugins_start(plugins);
+}
+
+static bool switch_user(const struct running *running)
+{
+    const struct ss_config *config = running->service.config;
     const char *error_text;
     enum ss_status status;
 
     if (config->user != NULL) {
+        if (running->helper != NULL && ss_helper_seal(running->helper) != SS_OK) {
+            ss_log_error("the helper process is gone");
+            return false;
+        }
         status = ss_process_switch_user(config->user, &error_text);
         if (status == SS_ERR_NOT_FOUND)
             ss_log_error("run_as user '%s' could not be found.", config->user);
@@ -193,8 +255,9 @@ static int serve(struct running *running)
     if (config->nameservers != NULL)
         ss_log_info("using nameserver: %s", config->nameservers);
     ss_service_log_providers(&running->service);
-    if (!make_engine(running) || !ss_service_listen(&running->service, running->engine) ||
-        !open_signals(running) || !switch_user(config))
+    if (!start_helper(running) || !make_engine(running) ||
+        !ss_service_listen(&running->service, running->engine) || !open_signals(running) ||
+        !start_plugins(running) || !switch_user(running))
         return EXIT_FATAL;
     if (ss_engine_start_workers(running->engine) != SS_OK) {
         ss_log_error("the worker threads can't be started");
@@ -202,9 +265,22 @@ static int serve(struct running *running)
     }
     ss_background_ready(&running->background);
     ss_engine_run(running->engine);
-    if (config->verbose && config->program != SS_PROGRAM_TUNNEL)
+    if (running->exit_code == 0 && config->verbose && config->program != SS_PROGRAM_TUNNEL)
         ss_log_info("closed gracefully");
-    return 0;
+    return running->exit_code;
+}
+
+/* While the present directory is still that of the start. */
+static bool make_plugins(struct running *running)
+{
+    const struct ss_config *config = running->service.config;
+
+    if (!ss_service_uses_plugins(config))
+        return true;
+    running->service.plugins = ss_plugins_new(config->plugin_exit, on_plugins_failed, running);
+    if (running->service.plugins == NULL)
+        ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
+    return running->service.plugins != NULL;
 }
 
 static int run(const struct ss_config *config, const char *ident)
@@ -215,7 +291,7 @@ static int run(const struct ss_config *config, const char *ident)
 
     if (config->use_syslog)
         ss_syslog_start(ident);
-    if (!(background ? prepare_quietly : prepare)(&running.service) ||
+    if (!(background ? prepare_quietly : prepare)(&running.service) || !make_plugins(&running) ||
         !ss_service_make_plans(&running.service))
         goto done;
     raise_limits(&running);
@@ -242,9 +318,10 @@ static int run(const struct ss_config *config, const char *ident)
         ss_background_leave(&running.background);
 done:
     close_signals(&running);
+    ss_plugins_close(running.service.plugins);
     ss_engine_free(running.engine);
-    ss_service_free_plans(&running.service);
-    ss_service_free_profiles(&running.service);
+    free_service(&running.service);
+    ss_helper_end(running.helper);
     return exit_code;
 }
 

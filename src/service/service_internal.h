@@ -5,10 +5,12 @@
 #include "codec/profile.h"
 #include "config/config.h"
 #include "relay/engine.h"
+#include "service/plugin.h"
 
 /* One socket to listen on. */
 struct ss_plan {
     const char *host; /* as it was configured */
+    uint16_t port;    /* the one that people know: a plugin's is not the one that is bound */
     bool udp;
     struct ss_listener_options options; /* its role is made of: */
     struct ss_role_options role;
@@ -23,6 +25,13 @@ struct ss_upstreams {
     size_t count;
 };
 
+/* A plugin that stands before a port of a server. */
+struct ss_plugin_place {
+    size_t server; /* of the configuration */
+    uint16_t port;
+    struct ss_plugin *plugin;
+};
+
 struct ss_service {
     const struct ss_config *config;
 
@@ -32,6 +41,10 @@ struct ss_service {
     struct ss_profile **profiles;        /* one a server of the configuration */
     struct ss_user_counters **counters;  /* the same: one a user of that server, or NULL */
     size_t codec_size, packet_link_size; /* the largest of all profiles */
+
+    struct ss_plugins *plugins; /* NULL where none is used; outlives the places */
+    struct ss_plugin_place *places;
+    size_t place_count;
 
     struct ss_plan *plans;
     size_t plan_count; /* tcp_plans + udp_plans */
@@ -71,6 +84,18 @@ bool ss_service_plans_fit(const struct ss_config *config);
 /* Which sockets there will be, of a configuration whose plans fit; looks names up. False after the
  * error lines. */
 bool ss_service_make_plans(struct ss_service *service);
+/* Whether a server of the configuration has a plugin. */
+bool ss_service_uses_plugins(const struct ss_config *config);
+/* Holds the plugins of all servers. False after the error line. */
+bool ss_service_place_plugins(struct ss_service *service);
+/* Lets them go. */
+void ss_service_leave_plugins(struct ss_service *service);
+/* The loopback side of the plugin before a port of a server; NULL: there is none. */
+const struct ss_addr *ss_service_plugin_at(const struct ss_service *service, size_t server,
+                                           uint16_t port);
+/* Whether no address before this one has its port. */
+bool ss_service_is_first_of_port(const struct ss_config_server *server, size_t index);
+
 /* What is left open until it is time to listen: default addresses, and families. May ask a name
  * server. */
 void ss_service_settle_plans(struct ss_service *service);

@@ -1,6 +1,8 @@
 /* What a start says, and refuses, before there is a key or a socket. */
 #include "service/service_internal.h"
 
+#include <string.h>
+
 #include "base/log.h"
 
 static bool refuse(const char *what)
@@ -47,16 +49,32 @@ static bool users_can_log_in(const struct ss_config *config)
     return true;
 }
 
+/* Datagrams of one socket go to plugins and other servers alike, so what binds it binds it for
+ * both.
+ */
+static bool plugins_can_be_reached(const struct ss_config *config)
+{
+    bool bound = config->interface != NULL || config->bind_ipv4.family != SS_FAMILY_NONE ||
+                 config->bind_ipv6.family != SS_FAMILY_NONE;
+
+    for (size_t i = 0; bound && config->program != SS_PROGRAM_SERVER && i < config->server_count;
+         i++) {
+        if (ss_plugin_carries(&config->servers[i], true)) {
+            ss_log_error("a plugin that carries UDP (plugin_mode) is not reached from an interface "
+                         "or a source address of one's own");
+            return false;
+        }
+    }
+    return true;
+}
+
 bool ss_service_supports(const struct ss_config *config)
 {
-    for (size_t i = 0; i < config->server_count; i++)
-        if (config->servers[i].plugin != NULL)
-            return refuse("plugin: plugins are");
     if (config->acl != NULL)
         return refuse("acl: access control lists are");
     if (config->manager_address != NULL)
         return refuse("manager_address: reports to a manager are");
-    return users_can_log_in(config);
+    return plugins_can_be_reached(config) && users_can_log_in(config);
 }
 
 static void log_source(const char *family, const struct ss_ip *ip)
@@ -73,6 +91,21 @@ static void log_buffer(const char *direction, const char *kind, uint32_t size)
         ss_log_info("set TCP %s connection %s buffer size to %u", direction, kind, size);
 }
 
+/* Once a name. */
+static void log_plugins(const struct ss_config *config)
+{
+    for (size_t i = 0; i < config->server_count; i++) {
+        const char *name = config->servers[i].plugin;
+        bool said = false;
+
+        for (size_t before = 0; name != NULL && before < i; before++)
+            said |= config->servers[before].plugin != NULL &&
+                    strcmp(config->servers[before].plugin, name) == 0;
+        if (name != NULL && !said)
+            ss_log_info("plugin \"%s\" enabled", name);
+    }
+}
+
 void ss_service_log_options(const struct ss_config *config)
 {
     bool only;
@@ -83,8 +116,12 @@ void ss_service_log_options(const struct ss_config *config)
     }
     if (config->ipv6_first)
         ss_log_info("resolving hostname to IPv6 address first");
+    if (config->program != SS_PROGRAM_SERVER)
+        log_plugins(config);
     if (config->fast_open)
         ss_log_info("using tcp fast open");
+    if (config->program == SS_PROGRAM_SERVER)
+        log_plugins(config);
     if (config->program == SS_PROGRAM_SERVER && ss_service_wants_udp(config, &only)) {
         ss_log_info("UDP relay enabled");
         if (only)

@@ -114,7 +114,7 @@ static void log_ports(const struct ss_service *service)
         else
             continue;
         lines[count++] =
-            (struct line){.port = plan->options.address.port,
+            (struct line){.port = plan->port,
                           .sessions = traffic.sessions_opened + traffic.associations_opened,
                           .rx_bytes = traffic.rx_bytes,
                           .tx_bytes = traffic.tx_bytes};

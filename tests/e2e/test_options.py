@@ -35,7 +35,7 @@ TEXTS = {"method": "chacha20-ietf-poly1305", "tunnel_address": "target.test:80",
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 
 # Settings of later versions: known, and refused in one line.
-REFUSED = {"plugin", "acl", "manager_address"}
+REFUSED = {"acl", "manager_address"}
 
 TASKS = ("task", "configuration file", "mode switch", "refused")
 
@@ -75,6 +75,10 @@ def sample(setting):
         return "upstream.test:4000", "upstream.test:4000"
     if kind == "addresses":
         return "127.0.0.9", "127.0.0.9"
+    if kind == "mode":
+        return "udp_only", "udp_only"
+    if kind == "texts":
+        return "--word", ["--word"]
     text = TEXTS.get(key, "text")
     return text, text
 
@@ -187,7 +191,8 @@ class Options(unittest.TestCase):
     def test_the_line_beats_the_file(self):
         """Strings, numbers, hosts: what was given on the line counts, the file's is not looked at."""
         others = {"number": 5000, "loose number": 70000, "port": 4712, "level": "warn",
-                  "addresses": "127.0.0.8", "hosts": ["198.51.100.1", "198.51.100.2:99"]}
+                  "addresses": "127.0.0.8", "mode": "tcp_and_udp", "texts": ["a", "b"],
+                  "hosts": ["198.51.100.1", "198.51.100.2:99"]}
 
         def body(program, setting):
             word, value = sample(setting)
@@ -239,11 +244,12 @@ class Options(unittest.TestCase):
                                      "-uU": "udp_only", "-U -u": "tcp_and_udp"})
 
     def test_the_last_of_several_counts(self):
-        firsts = {"number": "5000", "loose number": "70000", "port": "4712", "level": "warn"}
+        firsts = {"number": "5000", "loose number": "70000", "port": "4712", "level": "warn",
+                  "mode": "tcp_and_udp"}
 
         def body(program, setting):
             word, _ = sample(setting)
-            if word is None or setting["kind"] in ("hosts", "addresses", "secret"):
+            if word is None or setting["kind"] in ("hosts", "addresses", "texts", "secret"):
                 return
             spelling = dashed(setting)[0]
             rest = self.words(program, without=setting.get("letter"))
