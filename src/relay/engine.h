@@ -68,6 +68,7 @@ struct ss_user_counters {
     _Atomic uint64_t rx_bytes,
         tx_bytes;              /* payload, as in struct ss_traffic; sealed when passed on */
     _Atomic uint64_t sessions; /* opened so far: connections, and sessions of datagrams */
+    struct ss_limiter limiter; /* what the user may use */
 };
 
 /* A listening address. */

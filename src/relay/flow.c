@@ -10,6 +10,7 @@
 #include "net/tcp.h"
 #include "relay/dialer.h"
 #include "relay/session.h"
+#include "relay/session_limits.h"
 
 /* So many full reads in one round of events, then others go first. */
 #define FULL_READS_MAX 4
@@ -217,6 +218,7 @@ void ss_flow_count(struct ss_flow *flow, size_t len)
     bool up = flow == &session->up;
 
     ss_count(up ? &session->counters->rx_bytes : &session->counters->tx_bytes, len);
+    ss_flow_use_grant(flow, len);
     if (session->user != NULL)
         atomic_fetch_add_explicit(up ? &session->user->rx_bytes : &session->user->tx_bytes, len,
                                   memory_order_relaxed);
@@ -266,17 +268,20 @@ static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct ss_flow *flow = conn->flow;
     uint8_t *scratch = conn->worker->read_scratch;
     size_t kept = rest_len(flow);
+    size_t room = flow->narrow || flow->session->phase <= SS_PHASE_ASSOCIATE ? SS_NARROW_READ_SIZE
+                                                                             : SS_READ_SIZE - kept;
 
     (void)suggested;
-    if (flow->paused) { /* libuv tells on_read with UV_ENOBUFS */
+    if (!flow->paused)
+        room = ss_flow_granted(flow, room);
+    if (flow->paused || room == 0) { /* libuv tells on_read with UV_ENOBUFS */
         *buf = uv_buf_init(NULL, 0);
         return;
     }
     if (kept != 0)
         memcpy(scratch, flow->rest->bytes, kept);
     /* No more in all than a scratch sealed, so that four blocks hold whatever it is opened to. */
-    *buf = uv_buf_init((char *)scratch + kept,
-                       flow->narrow ? SS_NARROW_READ_SIZE : SS_READ_SIZE - (unsigned)kept);
+    *buf = uv_buf_init((char *)scratch + kept, (unsigned)room);
 }
 
 static void let_others_go_first(struct ss_flow *flow)
@@ -304,6 +309,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     if (got == UV_ENOBUFS) {
         flow->reading = false;
         uv_read_stop(stream);
+        if (flow->starved)
+            ss_flow_starve(flow);
         return;
     }
     ss_session_touch(session);
@@ -331,7 +338,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 
 void ss_flow_read(struct ss_flow *flow)
 {
-    if (flow->ended || flow->yielding || flow->waiting.len != 0)
+    if (flow->ended || flow->yielding || flow->waiting.len != 0 ||
+        ss_deadline_pending(&flow->throttle))
         return;
     flow->paused = false;
     if (flow->reading)

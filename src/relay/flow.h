@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/deadline.h"
 #include "base/span.h"
 #include "relay/block.h"
 #include "relay/conn.h"
@@ -24,6 +25,8 @@ struct ss_flow {
     struct ss_block *rest; /* an incomplete message: comes again in front of what is read next */
     struct ss_block_queue
         waiting;                 /* for the sink; before there is one, what came early, unsealed */
+    struct ss_deadline throttle; /* while the rate of a port or user has none */
+    uint32_t grant;              /* bytes that may be relayed, where there are limits */
     struct ss_flow *resume_next; /* in the worker's list of flows that let others go first */
     enum ss_flow_work work;
     uint8_t full_reads; /* one after the other, for fairness */
@@ -37,6 +40,8 @@ struct ss_flow {
     bool suspect;  /* the source failed when it was written to: its end is not a normal one */
     bool shut;     /* the end was passed on, or the sink is gone */
     bool yielding; /* in the resume list */
+    bool starved;  /* limits let nothing be read; */
+    bool waits_for_rate; /* but soon again */
 };
 
 /* Begins to read from the source, unless bytes wait or it has ended. */

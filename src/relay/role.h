@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "codec/profile.h"
 #include "proto/target.h"
+#include "relay/limiter.h"
 
 /* Where a session's target comes from. */
 enum ss_ingress_kind {
@@ -49,7 +50,8 @@ struct ss_role_options {
     size_t upstream_count;
     const struct ss_socks5_user *users; /* with any, SOCKS5 clients must log in */
     size_t user_count;
-    bool udp_open;           /* SOCKS5: takes datagrams without an ASSOCIATE connection */
+    struct ss_limiter *limiter; /* SS_INGRESS_SHADOWSOCKS: of the port; NULL: it has no limits */
+    bool udp_open;              /* SOCKS5: takes datagrams without an ASSOCIATE connection */
     struct ss_ip advertised; /* SOCKS5: told to ASSOCIATE; family 0: the address that was reached */
 
     /* Everything that is pointed to lives until this is called, once, by any thread, when the last

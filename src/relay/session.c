@@ -11,6 +11,7 @@
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
 #include "relay/ingress.h"
+#include "relay/session_limits.h"
 
 static void remember(struct ss_session *session)
 {
@@ -193,6 +194,11 @@ void ss_session_request_bytes(struct ss_session *session, struct ss_span bytes)
     }
     if (status == SS_NEED_INPUT)
         return;
+    if (!ss_session_admit(session)) {
+        ss_log_debug("a session is refused: the limit of its port or user is reached");
+        ss_session_close(session);
+        return;
+    }
     ss_flow_count(&session->up, early.payload_len);
     ss_flow_deliver(&session->up, early.payload, early.count);
     if (session->phase == SS_PHASE_REQUEST)

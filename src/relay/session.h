@@ -52,12 +52,13 @@ struct ss_session {
     uint64_t active_ms;               /* when bytes moved last */
     struct ss_addr peer;
     uint8_t phase;
-    uint8_t ingress_step; /* the ingress's own */
-    bool unproven;        /* counted among those that have not completed a request */
-    bool header_sent;     /* client of an upstream */
-    bool fast_opened;     /* writing began before the other side had answered */
-    uint8_t upstream;     /* the one that was reached */
-    size_t in_flight;     /* bytes on their way when the deadline was looked at last */
+    uint8_t ingress_step;  /* the ingress's own */
+    bool unproven;         /* counted among those that have not completed a request */
+    bool header_sent;      /* client of an upstream */
+    bool fast_opened;      /* writing began before the other side had answered */
+    uint8_t upstream;      /* the one that was reached */
+    bool in_port, in_user; /* counted by their limiters */
+    size_t in_flight;      /* bytes on their way when the deadline was looked at last */
 };
 
 /* The codec lies behind the session in its slot. */

@@ -6,6 +6,7 @@
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
 #include "relay/session.h"
+#include "relay/session_limits.h"
 
 #define BIT(phase) (1u << (phase))
 
@@ -116,6 +117,7 @@ static void end(struct ss_session *session, enum ss_conn_end how)
     if (session->phase == SS_PHASE_CLOSING)
         return;
     ss_session_enter(session, SS_PHASE_CLOSING);
+    ss_session_leave_limits(session);
     ss_deadline_stop(&session->first_payload);
     ss_deadline_stop(&session->check);
     ss_dial_cancel(session->dial);

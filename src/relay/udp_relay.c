@@ -9,6 +9,7 @@
 #include "net/socket.h"
 #include "proto/socks5.h"
 #include "relay/engine_internal.h"
+#include "relay/session_limits.h"
 #include "relay/udp_name.h"
 #include "relay/udp_out.h"
 
@@ -276,6 +277,9 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
     association = association_for(port, &request);
     if (association == NULL)
         return;
+    if (!ss_datagram_is_granted(port->role, association->user, request.payload.len,
+                                port->relay->worker))
+        return;
     count_up(association, request.payload.len);
     if (association->passes_on)
         to_next(association, &request);
@@ -371,6 +375,9 @@ static void from_target(struct ss_association *association, const struct ss_data
     struct ss_view sealed;
 
     if (is_too_large(port, datagram->bytes.len))
+        return;
+    if (!ss_datagram_is_granted(port->role, association->user, datagram->bytes.len,
+                                port->relay->worker))
         return;
     ss_association_touch(association);
     count_down(association, datagram->bytes.len);

@@ -10,6 +10,7 @@
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
 #include "relay/session.h"
+#include "relay/session_limits.h"
 #include "relay/udp_name.h"
 
 /* How long a client's header waits for the first payload, beside the connecting. */
@@ -61,6 +62,14 @@ static void run_check_queue(struct ss_worker *worker, struct ss_deadline_queue *
         ss_session_check(SS_CONTAINER_OF(due, struct ss_session, check));
 }
 
+static void run_throttle_queue(struct ss_worker *worker)
+{
+    struct ss_deadline *due;
+
+    while ((due = ss_deadline_pop(&worker->throttle, uv_now(&worker->loop))) != NULL)
+        ss_flow_read(SS_CONTAINER_OF(due, struct ss_flow, throttle));
+}
+
 /* The relay of datagrams, if this is its worker. */
 static struct ss_udp_relay *udp_of(struct ss_worker *worker)
 {
@@ -91,6 +100,7 @@ static void on_timer(uv_timer_t *timer)
     worker->timer_due_ms = 0;
     while ((due = ss_deadline_pop(&worker->first_payload, uv_now(&worker->loop))) != NULL)
         ss_session_first_payload_deadline(SS_CONTAINER_OF(due, struct ss_session, first_payload));
+    run_throttle_queue(worker);
     run_check_queue(worker, &worker->drain);
     run_check_queue(worker, &worker->stall);
     run_check_queue(worker, &worker->attempt);
@@ -121,9 +131,9 @@ void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms)
 static void arm(struct ss_worker *worker)
 {
     struct ss_deadline_queue *const queues[] = {
-        &worker->first_payload, &worker->stall,   &worker->drain, &worker->attempt,
-        &worker->fast_open,     &worker->connect, &worker->dial,  &worker->handshake,
-        &worker->half_open,     &worker->idle};
+        &worker->first_payload, &worker->throttle,  &worker->stall,   &worker->drain,
+        &worker->attempt,       &worker->fast_open, &worker->connect, &worker->dial,
+        &worker->handshake,     &worker->half_open, &worker->idle};
 
     for (size_t i = 0; i < sizeof queues / sizeof queues[0]; i++) {
         struct ss_deadline *first = ss_deadline_first(queues[i]);
@@ -311,6 +321,7 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     ss_deadline_queue_init(&worker->fast_open, options->connect_timeout_ms);
     ss_deadline_queue_init(&worker->stall, STALL_MS);
     ss_deadline_queue_init(&worker->drain, DRAIN_MS);
+    ss_deadline_queue_init(&worker->throttle, SS_THROTTLE_MS);
     worker->unproven_max = engine->max_sessions / 2 / options->workers;
     if (worker->unproven_max == 0)
         worker->unproven_max = 1;

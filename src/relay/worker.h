@@ -72,6 +72,7 @@ struct ss_worker {
     struct ss_deadline_queue attempt;   /* one address, when there are more */
     struct ss_deadline_queue fast_open; /* until the server has answered */
     struct ss_deadline_queue stall;     /* while a sink takes nothing */
+    struct ss_deadline_queue throttle;  /* flows whose rate has none just now */
     struct ss_deadline_queue drain;     /* before a reset is passed on */
 
     uint32_t unproven;     /* sessions without a complete request */

@@ -108,7 +108,8 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
 
 void rig_server_start(struct rig_engine *rig, const struct rig_options *options)
 {
-    struct ss_role_options role = {.ingress = SS_INGRESS_SHADOWSOCKS, .egress = SS_EGRESS_DIRECT};
+    struct ss_role_options role = {
+        .ingress = SS_INGRESS_SHADOWSOCKS, .egress = SS_EGRESS_DIRECT, .limiter = options->limiter};
 
     start(rig, options, &role);
 }

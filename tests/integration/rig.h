@@ -21,8 +21,9 @@ bool rig_method_is_2022(void);
 struct rig_options {
     struct ss_engine_options engine;
     const char *method;
-    const char *password; /* NULL: one that fits the method */
-    bool udp;             /* a UDP port beside the listener, with the same number */
+    const char *password;       /* NULL: one that fits the method */
+    struct ss_limiter *limiter; /* of the server's port; NULL: none */
+    bool udp;                   /* a UDP port beside the listener, with the same number */
 };
 struct rig_options rig_defaults(void);
 
