@@ -162,15 +162,19 @@ void ss_option_buffers(int fd, int sndbuf, int rcvbuf)
                           ss_status_from_errno(errno));
 }
 
-static void set_stream_defaults(int fd)
+static void set_no_delay(int fd)
 {
     int on = 1;
 
-    enum ss_status status;
-
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
         ss_option_refused(&warned_no_delay, "TCP no-delay", ss_status_from_errno(errno));
-    status = ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT);
+}
+
+void ss_socket_keep_alive(int fd)
+{
+    enum ss_status status =
+        ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT);
+
     if (status != SS_OK)
         ss_option_refused(&warned_keep_alive, "TCP keep-alive", status);
 }
@@ -198,7 +202,8 @@ enum ss_status ss_socket_listen(int *out, const struct ss_addr *addr,
         if (status != SS_OK)
             ss_option_refused(&warned_reuse_port, "sharing a port", status);
     }
-    set_stream_defaults(fd);
+    set_no_delay(fd);
+    ss_socket_keep_alive(fd);
     ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
     if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
         goto failed;
@@ -269,7 +274,7 @@ enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
     if (fd < 0)
         return ss_status_from_errno(errno);
 
-    set_stream_defaults(fd);
+    set_no_delay(fd);
     ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
     if (options->interface != NULL) {
         status = ss_sockopt_interface(fd, options->interface);

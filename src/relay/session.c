@@ -233,6 +233,7 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
     ss_session_touch(session);
     ss_deadline_stop(&session->check);
     ss_session_enter(session, SS_PHASE_STREAM);
+    ss_worker_start_deadline(session->worker, &session->worker->settle, &session->settle);
     if (up->ended)
         ss_session_half_open(session);
     if (session->fast_opened)
@@ -249,6 +250,11 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
     ss_flow_connect(up, outbound, header_now);
     if (session->phase != SS_PHASE_CLOSING)
         ss_flow_read(&session->down);
+}
+
+void ss_session_settle(struct ss_session *session)
+{
+    ss_socket_keep_alive(ss_tcp_descriptor(&session->outbound->tcp));
 }
 
 void ss_session_unreachable(struct ss_session *session, enum ss_status status)

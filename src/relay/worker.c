@@ -16,6 +16,9 @@
 /* How long a client's header waits for the first payload, beside the connecting. */
 #define FIRST_PAYLOAD_MS 20
 
+/* Connections that live shorter never wait for a keep-alive probe. */
+#define SETTLE_MS 10000
+
 /* What a look-up may add to the time of a dial. */
 #define LOOK_UP_MS 10000
 
@@ -100,6 +103,8 @@ static void on_timer(uv_timer_t *timer)
     worker->timer_due_ms = 0;
     while ((due = ss_deadline_pop(&worker->first_payload, uv_now(&worker->loop))) != NULL)
         ss_session_first_payload_deadline(SS_CONTAINER_OF(due, struct ss_session, first_payload));
+    while ((due = ss_deadline_pop(&worker->settle, uv_now(&worker->loop))) != NULL)
+        ss_session_settle(SS_CONTAINER_OF(due, struct ss_session, settle));
     run_throttle_queue(worker);
     run_check_queue(worker, &worker->drain);
     run_check_queue(worker, &worker->stall);
@@ -131,9 +136,9 @@ void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms)
 static void arm(struct ss_worker *worker)
 {
     struct ss_deadline_queue *const queues[] = {
-        &worker->first_payload, &worker->throttle,  &worker->stall,   &worker->drain,
-        &worker->attempt,       &worker->fast_open, &worker->connect, &worker->dial,
-        &worker->handshake,     &worker->half_open, &worker->idle};
+        &worker->first_payload, &worker->settle,    &worker->throttle,  &worker->stall,
+        &worker->drain,         &worker->attempt,   &worker->fast_open, &worker->connect,
+        &worker->dial,          &worker->handshake, &worker->half_open, &worker->idle};
 
     for (size_t i = 0; i < sizeof queues / sizeof queues[0]; i++) {
         struct ss_deadline *first = ss_deadline_first(queues[i]);
@@ -314,6 +319,7 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     ss_deadline_queue_init(&worker->idle, options->tcp_idle_timeout_ms);
     ss_deadline_queue_init(&worker->half_open, options->half_open_timeout_ms);
     ss_deadline_queue_init(&worker->first_payload, FIRST_PAYLOAD_MS);
+    ss_deadline_queue_init(&worker->settle, SETTLE_MS);
     ss_deadline_queue_init(&worker->dial, LOOK_UP_MS + options->connect_timeout_ms);
     ss_deadline_queue_init(&worker->attempt, ATTEMPT_MS < options->connect_timeout_ms
                                                  ? ATTEMPT_MS

@@ -68,6 +68,7 @@ struct ss_worker {
     struct ss_deadline_queue idle;
     struct ss_deadline_queue half_open;
     struct ss_deadline_queue first_payload;
+    struct ss_deadline_queue settle;    /* before a connection gets keep-alive */
     struct ss_deadline_queue dial;      /* look-ups and all */
     struct ss_deadline_queue attempt;   /* one address, when there are more */
     struct ss_deadline_queue fast_open; /* until the server has answered */
