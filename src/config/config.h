@@ -66,6 +66,12 @@ struct ss_config_user {
     char *password;
 };
 
+/* A port of ss-redir whose connections to the server carry a DSCP. */
+struct ss_config_dscp {
+    uint16_t port;
+    uint8_t value; /* 0 to 63 */
+};
+
 /* An address that a client program listens on. */
 struct ss_config_local {
     char *address; /* NULL: the loopback address that fits the servers */
@@ -75,6 +81,9 @@ struct ss_config_local {
     enum ss_mode mode;
     bool mode_given;
     struct ss_endpoint target; /* ss-tunnel */
+    bool tproxy_given;         /* its own, not the program's */
+    bool tproxy;               /* ss-redir: connections come by TPROXY, not by REDIRECT */
+    uint8_t dscp;              /* ss-redir: of what is sent to the server; 0: none */
     char *auth_path;           /* the file that `users` are read from; NULL: none */
     struct ss_config_user *users;
     size_t user_count;
@@ -113,6 +122,7 @@ struct ss_config {
     char *local_ipv4_address;
     char *local_ipv6_address;
     char *outbound_bind_addr;
+    uint32_t outbound_fwmark; /* 0: none */
     char *interface;
     bool ipv6_first;
     char *nameservers;
@@ -122,8 +132,9 @@ struct ss_config {
     bool mptcp;
     bool no_delay;
     bool reuse_port;
-    uint32_t mtu;  /* 0: no limit of ours */
-    bool udp_open; /* ss-local takes datagrams without an ASSOCIATE connection */
+    bool tcp_tproxy; /* ss-redir, of addresses that don't say it themselves */
+    uint32_t mtu;    /* 0: no limit of ours */
+    bool udp_open;   /* ss-local takes datagrams without an ASSOCIATE connection */
     char *udp_advertised_address;
     uint32_t tcp_incoming_sndbuf, tcp_incoming_rcvbuf;
     uint32_t tcp_outgoing_sndbuf, tcp_outgoing_rcvbuf;

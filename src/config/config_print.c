@@ -81,6 +81,12 @@ static json_t *local_json(const struct ss_config *config, const struct ss_config
 
     if (config->program == SS_PROGRAM_TUNNEL)
         set_text(object, "protocol", "tunnel");
+    if (config->program == SS_PROGRAM_REDIR) {
+        set_text(object, "protocol", "redir");
+        set_text(object, "tcp_redir", local->tproxy ? "tproxy" : "redirect");
+        if (local->dscp != 0)
+            set(object, "dscp", json_integer(local->dscp));
+    }
     set_text(object, "local_address", local->address);
     set(object, "local_port", json_integer(local->port));
     set_text(object, "local_udp_address", local->udp_address);
@@ -112,6 +118,7 @@ static json_t *setting_json(const struct ss_config *config, const struct ss_sett
         return json_boolean(*(const bool *)field);
     case SS_KIND_NUMBER:
     case SS_KIND_LOOSE:
+    case SS_KIND_MARK:
         return json_integer(*(const uint32_t *)field);
     case SS_KIND_PORT:
         return *(const uint16_t *)field != 0 ? json_integer(*(const uint16_t *)field) : NULL;
@@ -153,7 +160,8 @@ void ss_config_print(const struct ss_config *config, FILE *out)
     for (size_t row = 0; row < ss_setting_count; row++) {
         const struct ss_setting *setting = &ss_settings[row];
 
-        if (setting->offset != UINT16_MAX && ((setting->line | setting->file) & config->program))
+        if (setting->offset != UINT16_MAX && setting->kind != SS_KIND_ALIAS &&
+            ((setting->line | setting->file) & config->program))
             set(object, setting_name(setting), setting_json(config, setting));
     }
     set_bind(object, "source_ipv4", &config->bind_ipv4);

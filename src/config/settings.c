@@ -87,7 +87,12 @@ const struct ss_setting ss_settings[] = {
      .line = LSTR, .file = LSTR, .ours = true, AT(outbound_bind_addr)},
     {.key = "outbound_bind_interface", .letter = 'i', .argument = "interface",
      .help = "interface of outgoing connections", .kind = SS_KIND_TEXT, .rule = SS_RULE_OURS,
-     .line = L | S | T | M, .file = LSTR, AT(interface)},
+     .line = ALL, .file = LSTR, AT(interface)},
+    {.key = "outbound_fwmark", .option = "outbound-fwmark", .argument = "number",
+     .help = "mark of what is sent, for firewall rules", .kind = SS_KIND_MARK,
+     .rule = SS_RULE_OURS, .line = LSTR, .file = LSTR, .ours = true, AT(outbound_fwmark)},
+    {.option = "fwmark", .argument = "number", .kind = SS_KIND_ALIAS, .line = LSTR, .ours = true,
+     AT(outbound_fwmark)},
     {.key = "ipv6_first", .letter = '6', .help = "prefer IPv6 addresses", .kind = SS_KIND_FLAG,
      .rule = SS_RULE_FLAG, .line = ALL, .file = L | S | R | M, AT(ipv6_first)},
     {.key = "nameserver", .letter = 'd', .argument = "ip[:port],...", .help = "name servers",
@@ -105,6 +110,9 @@ const struct ss_setting ss_settings[] = {
      .file = ALL, AT(no_delay)},
     {.key = "reuse_port", .option = "reuse-port", .help = "share the port with other processes",
      .kind = SS_KIND_FLAG, .rule = SS_RULE_FLAG, .line = ALL, .file = ALL, AT(reuse_port)},
+    {.key = "tcp_tproxy", .letter = 'T', .help = "TCP comes by TPROXY, not by REDIRECT",
+     .kind = SS_KIND_FLAG, .rule = SS_RULE_FLAG, .line = R, .file = R, AT(tcp_tproxy)},
+    {.key = "dscp", .kind = SS_KIND_DSCP, .rule = SS_RULE_ANY, .file = R, NO_FIELD},
     {.key = "mtu", .option = "mtu", .argument = "bytes", .help = "largest UDP packet",
      .said = "set MTU to ", .kind = SS_KIND_LOOSE, .rule = SS_RULE_INTEGER, .line = ALL,
      .file = ALL, AT(mtu)},
@@ -133,7 +141,7 @@ const struct ss_setting ss_settings[] = {
     /* Time and room. */
     {.key = "timeout", .letter = 't', .argument = "seconds",
      .help = "bound of connecting and of idle UDP", .kind = SS_KIND_NUMBER, .rule = SS_RULE_TEXT,
-     .line = ALL, .file = ALL, .max = YEAR_S, .fallback = 60, AT(timeout_s)},
+     .line = ALL, .file = ALL, .max = YEAR_S, AT(timeout_s)},
     {.key = "tcp_idle_timeout", .option = "tcp-idle-timeout", .argument = "seconds",
      .help = "an idle TCP connection ends after this", .kind = SS_KIND_NUMBER, .rule = SS_RULE_OURS,
      .line = LSTR, .file = LSTR, .ours = true, .min = 1, .max = WEEKS_S, .fallback = DAY_S,
@@ -205,9 +213,7 @@ const struct ss_setting ss_settings[] = {
      .ours = true, NO_FIELD},
 
     /* Keys of programs that are not of this table's mains, for their types. */
-    {.key = "tcp_tproxy", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_FLAG, .file = R, NO_FIELD},
     {.key = "workdir", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_TEXT, .file = M, NO_FIELD},
-    {.key = "dscp", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = R, NO_FIELD},
 
     /* Keys of other programs that read the same files. */
     {.key = "remarks", .alias = "name", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
@@ -222,7 +228,6 @@ const struct ss_setting ss_settings[] = {
     {.key = "manager_port", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
     {.key = "ipv6_only", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
     {.key = "keep_alive", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
-    {.key = "outbound_fwmark", .kind = SS_KIND_REFUSED, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
     {.key = "outbound_user_cookie", .kind = SS_KIND_REFUSED, .rule = SS_RULE_ANY, .file = ALL,
      NO_FIELD},
     {.key = "outbound_udp_allow_fragmentation", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY,

@@ -6,6 +6,7 @@
 #define SS_NET_SOCKET_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "base/addr.h"
@@ -24,6 +25,7 @@ struct ss_listen_options {
     bool reuse_port;
     bool fast_open;
     bool mptcp;
+    bool transparent;   /* is reached by addresses of others too (TPROXY) */
     int sndbuf, rcvbuf; /* bytes, of the accepted connections; 0: the system's */
 };
 
@@ -49,6 +51,8 @@ struct ss_dial_options {
     bool interface_required;    /* whether to fail when the interface can't be used */
     const struct ss_ip *source; /* NULL or family 0: any */
     int sndbuf, rcvbuf;
+    uint32_t mark; /* for the system's rules; 0: none */
+    uint8_t tos;   /* the byte with the DSCP; 0: the system's */
 };
 
 /* A socket to connect to an address of `family` with. It has no keep-alive yet: four system calls,

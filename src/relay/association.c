@@ -187,7 +187,9 @@ static struct ss_udp_out *open_out(struct ss_association *association, const str
                                               .dont_fragment = options->mtu != 0,
                                               .burst = OUT_BURST,
                                               .sndbuf = options->outgoing_sndbuf,
-                                              .rcvbuf = options->outgoing_rcvbuf};
+                                              .rcvbuf = options->outgoing_rcvbuf,
+                                              .mark = options->mark,
+                                              .tos = association->port->role->options.tos};
     const struct ss_addr addr = {.ip = *source};
     struct ss_udp_out *out = ss_pool_acquire(relay->associations.outs);
     const char *error_text = "";

@@ -46,6 +46,7 @@ struct ss_association {
     bool passes_on;                    /* another server opens it: both ways as it is */
     struct ss_addr client;             /* of a session: the sender of its latest datagram */
     struct ss_ip local;                /* where the client sent to: it is answered from there */
+    struct ss_addr asked;              /* where its latest redirected datagram was going */
 };
 
 struct ss_associations {

@@ -199,9 +199,13 @@ static bool connect_to(struct ss_dial *dial, const struct ss_addr *addr)
         .source = near ? NULL : source_for(options, addr->ip.family),
         .sndbuf = options->outgoing_sndbuf,
         .rcvbuf = options->outgoing_rcvbuf,
+        .mark = options->mark,
+        .tos = session->role->options.tos,
     };
     int fd;
 
+    if (worker->engine->guard != NULL)
+        ss_dialed_note(&worker->dialed, addr);
     dial->last = ss_socket_for_dial(&fd, addr->ip.family, &how);
     if (dial->last != SS_OK) {
         if (how.interface != NULL || (how.source != NULL && how.source->family != SS_FAMILY_NONE))

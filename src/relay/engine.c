@@ -35,6 +35,9 @@ static uint32_t budget(struct ss_engine_options *options, uint32_t *associations
     if (*associations > options->descriptors / 4 / sockets)
         *associations = options->descriptors / 4 / sockets;
     reserve += *associations * sockets;
+    if (options->max_answers > options->descriptors / 8)
+        options->max_answers = options->descriptors / 8;
+    reserve += options->max_answers;
     if (reserve >= options->descriptors)
         return 0;
     covered = (options->descriptors - reserve) / DESCRIPTORS_A_SESSION;
@@ -93,6 +96,19 @@ static void run_worker(void *argument)
     struct ss_worker *worker = argument;
 
     uv_run(&worker->loop, UV_RUN_DEFAULT);
+}
+
+enum ss_status ss_engine_guard(struct ss_engine *engine, const struct ss_role *role, bool udp,
+                               uint16_t port)
+{
+    if (role->options.ingress != SS_INGRESS_REDIRECT)
+        return SS_OK;
+    if (engine->guard == NULL)
+        engine->guard = ss_loop_guard_new();
+    if (engine->guard == NULL)
+        return SS_ERR_MEMORY;
+    ss_loop_guard_add_port(engine->guard, udp, port);
+    return SS_OK;
 }
 
 enum ss_status ss_engine_start_workers(struct ss_engine *engine)
@@ -155,6 +171,7 @@ void ss_engine_free(struct ss_engine *engine)
         engine->listeners = listener->next;
         ss_listener_free(listener);
     }
+    ss_loop_guard_free(engine->guard);
     free(engine->workers);
     free(engine);
 }

@@ -52,6 +52,11 @@ struct ss_engine_options {
     bool interface_required;
     struct ss_ip bind_ipv4, bind_ipv6;    /* source addresses; family 0: any */
     int outgoing_sndbuf, outgoing_rcvbuf; /* bytes; 0: the system's */
+    uint32_t mark;                        /* for the system's rules; 0: none */
+
+    /* Sockets at once that answer redirected datagrams in the name of where they were going; 0
+     * where there are none. Lowered to an eighth of the descriptors. */
+    uint32_t max_answers;
 
     /* The largest codec among the profiles that listeners will use (ss_codec_size); 0: none. */
     size_t codec_size;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "relay/engine.h"
 #include "relay/listener.h"
+#include "relay/loop_guard.h"
 #include "relay/udp_relay.h"
 #include "relay/worker.h"
 
@@ -20,6 +21,7 @@ struct ss_engine {
     struct ss_udp_relay *udp; /* NULL without a UDP port; set before threads start */
     uint32_t max_sessions;
     uint32_t max_associations;
+    struct ss_loop_guard *guard; /* NULL where nothing is redirected; set before threads start */
     uint64_t accept_logged_ms;
     uv_timer_t accept_retry; /* after the system was out of descriptors */
     bool stopping;
@@ -31,6 +33,10 @@ struct ss_engine {
 
     struct ss_log_limit accept_log, handshake_log, dial_log, opening_log;
 };
+
+/* A port of a role is open: where it is redirected to, it is guarded against loops. */
+SS_CHECKED enum ss_status ss_engine_guard(struct ss_engine *engine, const struct ss_role *role,
+                                          bool udp, uint16_t port);
 
 /* A session has ended: counts, and wakes the listeners if they pause for want of room. Any thread.
  */

@@ -25,6 +25,7 @@ static const struct ss_ingress *const ingresses[] = {
     [SS_INGRESS_SOCKS5] = &ss_ingress_socks5,
     [SS_INGRESS_FIXED] = &ss_ingress_fixed,
     [SS_INGRESS_SHADOWSOCKS] = &ss_ingress_shadowsocks,
+    [SS_INGRESS_REDIRECT] = &ss_ingress_redirect,
 };
 
 const struct ss_ingress *ss_ingress_of(enum ss_ingress_kind kind)
@@ -244,6 +245,7 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
         .reuse_port = options->reuse_port,
         .fast_open = options->fast_open,
         .mptcp = options->mptcp,
+        .transparent = options->role->options.tproxy,
         .sndbuf = options->incoming_sndbuf,
         .rcvbuf = options->incoming_rcvbuf,
     };
@@ -271,6 +273,9 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
     if (status != SS_OK)
         goto failed;
     ss_socket_local(listener->fd, &listener->bound);
+    status = ss_engine_guard(engine, options->role, false, listener->bound.port);
+    if (status != SS_OK)
+        goto failed;
     status = SS_ERR_MEMORY;
     if (uv_poll_init(&engine->workers[0].loop, &listener->poll, listener->fd) != 0)
         goto failed;

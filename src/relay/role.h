@@ -22,6 +22,7 @@ enum ss_ingress_kind {
     SS_INGRESS_SOCKS5,      /* the client's request */
     SS_INGRESS_FIXED,       /* configured */
     SS_INGRESS_SHADOWSOCKS, /* the opened header */
+    SS_INGRESS_REDIRECT,    /* where the system's rules took it from */
 };
 
 /* How its target is reached. */
@@ -52,6 +53,8 @@ struct ss_role_options {
     size_t user_count;
     struct ss_limiter *limiter; /* SS_INGRESS_SHADOWSOCKS: of the port; NULL: it has no limits */
     bool udp_open;              /* SOCKS5: takes datagrams without an ASSOCIATE connection */
+    bool tproxy;                /* REDIRECT, of TCP: by TPROXY instead of NAT */
+    uint8_t tos;                /* the byte with the DSCP of what goes out; 0: the system's */
     struct ss_ip advertised; /* SOCKS5: told to ASSOCIATE; family 0: the address that was reached */
 
     /* Everything that is pointed to lives until this is called, once, by any thread, when the last

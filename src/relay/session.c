@@ -48,6 +48,8 @@ static void log_target(const struct ss_session *session, const struct ss_target 
     ss_target_format(target, text);
     if (session->role->options.ingress == SS_INGRESS_SHADOWSOCKS)
         ss_log_info("[%u] connect to %s", session->listener->bound.port, text);
+    else if (session->role->options.ingress == SS_INGRESS_REDIRECT)
+        ss_log_info("redir to %s", text);
     else
         ss_log_info("connect to %s", text);
 }
@@ -128,8 +130,13 @@ void ss_session_start(struct ss_worker *worker, const struct ss_handoff *handoff
         ss_session_abort(session);
         return;
     }
-    if (ingress->target_is_fixed) {
-        dial(session, session->role->options.fixed_target);
+    if (ingress->find != NULL) {
+        struct ss_target target;
+
+        if (ingress->find(session, &target) == SS_OK)
+            dial(session, &target);
+        else
+            ss_session_close(session);
         return;
     }
     make_way_for_the_unproven(worker);

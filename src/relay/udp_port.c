@@ -146,10 +146,13 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
                                     const struct ss_listener_options *options,
                                     struct ss_udp_port **out, const char **error_text)
 {
+    bool redirected = options->role->options.ingress == SS_INGRESS_REDIRECT;
     const struct ss_udp_socket_options how = {
         .ipv6_only = options->ipv6_only,
         .reuse_port = options->reuse_port,
-        .wants_local = ss_ip_is_any(&options->address.ip),
+        .wants_local = !redirected && ss_ip_is_any(&options->address.ip),
+        .transparent = redirected,
+        .wants_original = redirected,
         .dont_fragment = engine->options.mtu != 0,
         .burst = PORT_BURST,
         .sndbuf = options->incoming_sndbuf,
@@ -164,6 +167,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
         return SS_ERR_MEMORY;
     port->fd = -1;
     port->family = options->address.ip.family;
+    port->reuse_port = options->reuse_port;
     port->counters = aligned_alloc(_Alignof(struct ss_counters), sizeof *port->counters);
     if (port->counters == NULL)
         goto failed;
@@ -183,6 +187,13 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
     if (status != SS_OK)
         goto failed;
     ss_socket_local(port->fd, &port->bound);
+    status = ss_engine_guard(engine, options->role, true, port->bound.port);
+    if (status == SS_OK && redirected && engine->udp->answers == NULL)
+        status =
+            ss_udp_answers_new(&engine->udp->answers, engine->udp,
+                               engine->options.max_answers != 0 ? engine->options.max_answers : 1);
+    if (status != SS_OK)
+        goto failed;
     status = SS_ERR_MEMORY;
     if (uv_poll_init(&engine->workers[0].loop, &port->poll, port->fd) != 0)
         goto failed;
@@ -240,6 +251,7 @@ void ss_engine_unlisten_udp(struct ss_engine *engine, struct ss_udp_port *port)
         link = &(*link)->next;
     *link = port->next;
     ss_associations_close_of(&engine->udp->associations, port);
+    ss_udp_answers_close(engine->udp->answers, port);
     ss_engine_keep_traffic(engine, port->counters, 1);
     ss_udp_flush(engine->udp->outbox); /* its descriptor's number may be another's soon */
     uv_close((uv_handle_t *)&port->poll, on_removed);
@@ -251,10 +263,27 @@ void ss_udp_relay_close(struct ss_udp_relay *relay)
     if (relay == NULL)
         return;
     ss_associations_close_all(&relay->associations);
+    ss_udp_answers_close(relay->answers, NULL);
     for (struct ss_udp_port *port = relay->ports; port != NULL; port = port->next) {
         uv_close((uv_handle_t *)&port->poll, NULL);
         ss_socket_close(port->fd);
     }
+}
+
+void ss_udp_relay_expire(struct ss_udp_relay *relay, uint64_t now_ms)
+{
+    ss_associations_expire(&relay->associations, now_ms);
+    ss_udp_answers_expire(relay->answers, now_ms);
+}
+
+uint64_t ss_udp_relay_due_ms(struct ss_udp_relay *relay)
+{
+    const struct ss_deadline *first = ss_deadline_first(&relay->associations.idle);
+    uint64_t answers_ms = ss_udp_answers_due_ms(relay->answers);
+
+    if (first == NULL || (answers_ms != 0 && answers_ms < first->due_ms))
+        return answers_ms;
+    return first->due_ms;
 }
 
 void ss_udp_relay_free(struct ss_udp_relay *relay)
@@ -269,6 +298,7 @@ void ss_udp_relay_free(struct ss_udp_relay *relay)
     }
     ss_packet_sessions_free(relay->sessions);
     ss_associations_clear(&relay->associations);
+    ss_udp_answers_free(relay->answers);
     ss_controls_clear(&relay->controls);
     ss_udp_inbox_free(relay->inbox);
     ss_udp_outbox_free(relay->outbox);

@@ -90,6 +90,7 @@ static void trim(struct ss_worker *worker)
         left += ss_associations_trim(&udp->associations);
         if (udp->sessions != NULL)
             left += ss_packet_sessions_trim(udp->sessions);
+        left += ss_udp_answers_trim(udp->answers);
         in_use = in_use || ss_deadline_first(&udp->associations.idle) != NULL;
     }
     worker->trim_due_ms = left != 0 || in_use ? uv_now(&worker->loop) + TRIM_MS : 0;
@@ -116,7 +117,7 @@ static void on_timer(uv_timer_t *timer)
     run_session_queue(worker, &worker->half_open);
     run_session_queue(worker, &worker->idle);
     if (udp_of(worker) != NULL)
-        ss_associations_expire(&udp_of(worker)->associations, uv_now(&worker->loop));
+        ss_udp_relay_expire(udp_of(worker), uv_now(&worker->loop));
     if (worker->trim_due_ms != 0 && worker->trim_due_ms <= uv_now(&worker->loop))
         trim(worker);
     arm(worker);
@@ -147,10 +148,10 @@ static void arm(struct ss_worker *worker)
             ss_worker_arm(worker, first->due_ms);
     }
     if (udp_of(worker) != NULL) {
-        struct ss_deadline *first = ss_deadline_first(&udp_of(worker)->associations.idle);
+        uint64_t due_ms = ss_udp_relay_due_ms(udp_of(worker));
 
-        if (first != NULL)
-            ss_worker_arm(worker, first->due_ms);
+        if (due_ms != 0)
+            ss_worker_arm(worker, due_ms);
     }
     if (worker->trim_due_ms != 0)
         ss_worker_arm(worker, worker->trim_due_ms);
@@ -289,6 +290,7 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
         .nameservers = options->nameservers,
         .ipv6_first = options->ipv6_first,
         .hosts_path = options->hosts_path,
+        .mark = options->mark,
         .max_queries = 2 * engine->max_sessions + SS_UDP_ASKING_MAX,
         .max_names = share_of(options->max_dns_queries, options->workers)};
     enum ss_status status;

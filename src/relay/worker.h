@@ -14,6 +14,7 @@
 #include "base/addr.h"
 #include "base/deadline.h"
 #include "base/pool.h"
+#include "relay/loop_guard.h"
 #include "resolver/resolver.h"
 
 struct ss_engine;
@@ -75,6 +76,8 @@ struct ss_worker {
     struct ss_deadline_queue stall;     /* while a sink takes nothing */
     struct ss_deadline_queue throttle;  /* flows whose rate has none just now */
     struct ss_deadline_queue drain;     /* before a reset is passed on */
+
+    struct ss_dialed dialed; /* where traffic is redirected from */
 
     uint32_t unproven;     /* sessions without a complete request */
     uint32_t unproven_max; /* its share of half of all places */

@@ -152,6 +152,11 @@ static void fill_client(struct ss_service *service, struct ss_plan *plan, size_t
         plan->udp ? &service->udp_upstreams : &service->tcp_upstreams;
 
     plan->role.ingress = SS_INGRESS_SOCKS5;
+    if (service->config->program == SS_PROGRAM_REDIR) {
+        plan->role.ingress = SS_INGRESS_REDIRECT;
+        plan->role.tproxy = local->tproxy;
+        plan->role.tos = (uint8_t)(local->dscp << 2);
+    }
     if (service->config->program == SS_PROGRAM_TUNNEL) {
         plan->role.ingress = SS_INGRESS_FIXED;
         plan->role.fixed_target = &service->targets[index];

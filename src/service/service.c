@@ -16,12 +16,16 @@
 #include "sys/helper.h"
 #include "sys/process.h"
 #include "sys/read_file.h"
+#include "sys/rights.h"
 #include "sys/system_log.h"
 
-#define EXIT_FATAL      255
-#define WORKERS_MAX     8
-#define CONNECT_MAX_S   10
-#define SIGNALS_HANDLED 3
+#define EXIT_FATAL   255
+#define EXIT_REFUSED 1 /* what TPROXY needs is not allowed, as the classic has it */
+#define WORKERS_MAX  8
+/* Sockets at once that answer redirected datagrams. */
+#define REDIRECT_ANSWERS 256
+#define CONNECT_MAX_S    10
+#define SIGNALS_HANDLED  3
 
 struct running {
     struct ss_service service;
@@ -130,6 +134,10 @@ static bool make_engine(struct running *running)
         .bind_ipv6 = config->bind_ipv6,
         .outgoing_sndbuf = (int)config->tcp_outgoing_sndbuf,
         .outgoing_rcvbuf = (int)config->tcp_outgoing_rcvbuf,
+        .mark = config->outbound_fwmark,
+        .max_answers = config->program == SS_PROGRAM_REDIR && running->service.udp_plans != 0
+                           ? REDIRECT_ANSWERS
+                           : 0,
         .codec_size = running->service.codec_size,
         .packet_link_size = running->service.packet_link_size,
     };
@@ -144,6 +152,21 @@ static bool make_engine(struct running *running)
     else
         ss_log_error("the relay can't be started: %s", ss_status_text(status));
     return false;
+}
+
+/* What sockets that are made later take, of root's rights. */
+static unsigned rights_needed(const struct ss_service *service)
+{
+    const struct ss_config *config = service->config;
+    unsigned rights = 0;
+
+    if (config->program == SS_PROGRAM_REDIR && service->udp_plans != 0)
+        rights |= SS_RIGHT_FOREIGN_ADDRESS | SS_RIGHT_LOW_PORT;
+    if (config->outbound_fwmark != 0)
+        rights |= SS_RIGHT_MARK;
+    if (config->interface != NULL)
+        rights |= SS_RIGHT_INTERFACE;
+    return rights;
 }
 
 static void free_service(struct ss_service *service)
@@ -199,7 +222,8 @@ static bool switch_user(const struct running *running)
             ss_log_error("the helper process is gone");
             return false;
         }
-        status = ss_process_switch_user(config->user, &error_text);
+        status =
+            ss_process_switch_user(config->user, rights_needed(&running->service), &error_text);
         if (status == SS_ERR_NOT_FOUND)
             ss_log_error("run_as user '%s' could not be found.", config->user);
         else if (status != SS_OK)
@@ -255,6 +279,8 @@ static int serve(struct running *running)
     if (config->nameservers != NULL)
         ss_log_info("using nameserver: %s", config->nameservers);
     ss_service_log_providers(&running->service);
+    if (!ss_service_may_redirect(&running->service))
+        return EXIT_REFUSED;
     if (!start_helper(running) || !make_engine(running) ||
         !ss_service_listen(&running->service, running->engine) || !open_signals(running) ||
         !start_plugins(running) || !switch_user(running))

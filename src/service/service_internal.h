@@ -110,6 +110,10 @@ bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const
 /* Whether the configuration asks for any UDP; *only: and nowhere for TCP. */
 bool ss_service_wants_udp(const struct ss_config *config, bool *only);
 
+/* Whether the process has the rights that TPROXY needs, where it is planned. False after the error
+ * lines. */
+bool ss_service_may_redirect(const struct ss_service *service);
+
 /* Binds them all, a line each. False after the error lines. */
 bool ss_service_listen(struct ss_service *service, struct ss_engine *engine);
 
