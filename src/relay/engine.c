@@ -12,16 +12,24 @@
 #define RESERVE_PROCESS 16
 #define RESERVE_WORKER  (4 + SS_RESOLVER_DESCRIPTORS)
 
+/* With fewer, UDP is not begun while running. */
+#define LATE_ASSOCIATIONS_MIN 16
+
 /* A session's two sockets. */
 #define DESCRIPTORS_A_SESSION 2
 
-/* How many sessions the descriptors allow: the engine never meets EMFILE of its own making. */
-static uint32_t budget(struct ss_engine_options *options, uint32_t *associations)
+static uint32_t sockets_an_association(const struct ss_engine_options *options)
 {
+    return options->bind_ipv4.family || options->bind_ipv6.family ? 2 : 1;
+}
+
+/* How many sessions the descriptors allow: the engine never meets EMFILE of its own making. */
+static uint32_t budget(struct ss_engine *engine)
+{
+    struct ss_engine_options *options = &engine->options;
     unsigned asked = options->workers;
-    uint32_t reserve;
-    uint32_t sockets = options->bind_ipv4.family || options->bind_ipv6.family ? 2 : 1;
-    uint32_t covered;
+    uint32_t sockets = sockets_an_association(options);
+    uint32_t reserve, covered;
 
     /* A small limit is better spent on sessions than on loops. */
     while (options->workers > 1 &&
@@ -31,10 +39,12 @@ static uint32_t budget(struct ss_engine_options *options, uint32_t *associations
         ss_log_info("workers are lowered from %u to %u: there are %u descriptors", asked,
                     options->workers, options->descriptors);
     reserve = RESERVE_PROCESS + RESERVE_WORKER * options->workers;
-    *associations = options->max_associations;
-    if (*associations > options->descriptors / 4 / sockets)
-        *associations = options->descriptors / 4 / sockets;
-    reserve += *associations * sockets;
+    if (options->udp_at_start) {
+        engine->max_associations = options->max_associations;
+        if (engine->max_associations > options->descriptors / 4 / sockets)
+            engine->max_associations = options->descriptors / 4 / sockets;
+        reserve += engine->max_associations * sockets;
+    }
     if (options->max_answers > options->descriptors / 8)
         options->max_answers = options->descriptors / 8;
     reserve += options->max_answers;
@@ -46,7 +56,65 @@ static uint32_t budget(struct ss_engine_options *options, uint32_t *associations
                      options->max_connections, covered, options->descriptors);
         return covered;
     }
+    engine->spare_descriptors =
+        options->descriptors - reserve - options->max_connections * DESCRIPTORS_A_SESSION;
     return options->max_connections;
+}
+
+enum ss_status ss_engine_reserve_udp(struct ss_engine *engine)
+{
+    uint32_t sockets = sockets_an_association(&engine->options);
+    uint32_t most = engine->spare_descriptors / sockets;
+
+    if (most > engine->options.descriptors / 4 / sockets)
+        most = engine->options.descriptors / 4 / sockets;
+    if (most < LATE_ASSOCIATIONS_MIN)
+        return SS_ERR_LIMIT;
+    engine->max_associations =
+        engine->options.max_associations < most ? engine->options.max_associations : most;
+    engine->spare_descriptors -= engine->max_associations * sockets;
+    return SS_OK;
+}
+
+/* Descriptors that sessions give for listening sockets. */
+static uint32_t lack(const struct ss_engine *engine, uint32_t sockets)
+{
+    uint64_t there = (uint64_t)engine->options.listeners + engine->spare_descriptors;
+
+    return sockets > there ? (uint32_t)(sockets - there) : 0;
+}
+
+bool ss_engine_has_room_for_socket(const struct ss_engine *engine)
+{
+    return lack(engine, engine->sockets + 1) / DESCRIPTORS_A_SESSION + 1 < engine->pool_sessions;
+}
+
+static void fit_sessions(struct ss_engine *engine)
+{
+    uint32_t missing = lack(engine, engine->sockets) + DESCRIPTORS_A_SESSION - 1;
+
+    engine->max_sessions = engine->pool_sessions - missing / DESCRIPTORS_A_SESSION;
+}
+
+void ss_engine_socket_opened(struct ss_engine *engine)
+{
+    engine->sockets++;
+    fit_sessions(engine);
+}
+
+void ss_engine_socket_closed(struct ss_engine *engine)
+{
+    engine->sockets--;
+    fit_sessions(engine);
+    if (atomic_load(&engine->listeners_paused))
+        ss_engine_resume_listeners(engine);
+}
+
+void ss_engine_match_udp(struct ss_engine *engine)
+{
+    for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
+        atomic_store_explicit(&l->udp_beside, ss_udp_port_beside(engine->udp, &l->bound) != NULL,
+                              memory_order_relaxed);
 }
 
 enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_options *options)
@@ -60,7 +128,7 @@ enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_opti
     engine->options = *options;
     if (engine->options.workers == 0)
         engine->options.workers = 1;
-    engine->max_sessions = budget(&engine->options, &engine->max_associations);
+    engine->max_sessions = budget(engine);
     if (engine->max_sessions == 0) {
         free(engine);
         return SS_ERR_LIMIT;
@@ -75,6 +143,7 @@ enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_opti
         if (status != SS_OK)
             goto failed;
     }
+    engine->pool_sessions = engine->max_sessions;
     uv_timer_init(&engine->workers[0].loop, &engine->accept_retry);
     engine->accept_retry.data = engine;
     *out = engine;

@@ -57,8 +57,8 @@ struct ss_role_options {
     uint8_t tos;                /* the byte with the DSCP of what goes out; 0: the system's */
     struct ss_ip advertised; /* SOCKS5: told to ASSOCIATE; family 0: the address that was reached */
 
-    /* Everything that is pointed to lives until this is called, once, by any thread, when the last
-     * holder has let go. May be NULL. */
+    /* Profiles are held. Everything else that is pointed to lives until this is called, once, by
+     * any thread, when the last holder has let go. May be NULL. */
     void (*released)(void *owner);
     void *owner;
 };

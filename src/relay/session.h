@@ -87,6 +87,8 @@ void ss_session_place_is_free(struct ss_worker *worker, struct ss_listener *list
  * the request's.
  */
 bool ss_session_associate(struct ss_session *session, const struct ss_target *target);
+/* Those that were kept for a UDP port, which goes: loop 0's. */
+void ss_sessions_end_associate(struct ss_worker *worker, const struct ss_addr *bound);
 /* Such a connection has come to loop 0. Owns its descriptor. */
 void ss_session_start_associate(struct ss_worker *worker, const struct ss_handoff *handoff);
 

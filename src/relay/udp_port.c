@@ -5,6 +5,7 @@
 #include "codec/packet.h"
 #include "net/socket.h"
 #include "relay/engine_internal.h"
+#include "relay/session.h"
 #include "relay/udp_relay.h"
 
 /* Sessions are remembered so that no packet is taken twice, longer than their sockets stay. */
@@ -13,26 +14,44 @@
 /* Bytes that a port's buffers hold while the loop is busy: bursts of all clients come here. */
 #define PORT_BURST (4 << 20)
 
-static enum ss_status relay_new(struct ss_engine *engine)
+static enum ss_status fill_relay(struct ss_udp_relay *relay)
 {
-    struct ss_udp_relay *relay = calloc(1, sizeof *relay);
+    struct ss_engine *engine = relay->engine;
     enum ss_status status;
 
-    if (relay == NULL)
-        return SS_ERR_MEMORY;
-    relay->engine = engine;
     relay->worker = &engine->workers[0];
     relay->inbox = ss_udp_inbox_new();
     relay->outbox = ss_udp_outbox_new();
     relay->scratch_len = SS_UDP_HEADROOM + SS_UDP_PAYLOAD_MAX + SS_UDP_TAILROOM;
     relay->scratch = malloc(relay->scratch_len);
-    engine->udp = relay;
     if (relay->inbox == NULL || relay->outbox == NULL || relay->scratch == NULL)
         return SS_ERR_MEMORY;
     status = ss_associations_init(&relay->associations, engine->max_associations,
                                   engine->options.udp_timeout_ms, engine->options.packet_link_size);
     if (status == SS_OK)
-        status = ss_controls_init(&relay->controls, engine->max_sessions);
+        status = ss_controls_init(&relay->controls, engine->pool_sessions);
+    return status;
+}
+
+static enum ss_status relay_new(struct ss_engine *engine, const char **error_text)
+{
+    struct ss_udp_relay *relay;
+    enum ss_status status;
+
+    if (engine->max_associations == 0 && ss_engine_reserve_udp(engine) != SS_OK) {
+        if (error_text != NULL)
+            *error_text = "connections have the descriptors that UDP needs; a restart shares them";
+        return SS_ERR_LIMIT;
+    }
+    relay = calloc(1, sizeof *relay);
+    if (relay == NULL)
+        return SS_ERR_MEMORY;
+    relay->engine = engine;
+    status = fill_relay(relay);
+    if (status == SS_OK)
+        engine->udp = relay;
+    else
+        ss_udp_relay_free(relay);
     return status;
 }
 
@@ -173,7 +192,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
         goto failed;
     memset(port->counters, 0, sizeof *port->counters);
     if (engine->udp == NULL) {
-        status = relay_new(engine);
+        status = relay_new(engine, error_text);
         if (status != SS_OK)
             goto failed;
     }
@@ -182,6 +201,8 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
     port->has_sessions = port->codec != NULL && ss_packet_link_size(profile_of(options->role)) != 0;
     if (status == SS_OK)
         status = read_ends(port, options->role);
+    if (status == SS_OK && !ss_engine_has_room_for_socket(engine))
+        status = SS_ERR_LIMIT;
     if (status == SS_OK)
         status = ss_udp_open(&port->fd, &options->address, &how, error_text);
     if (status != SS_OK)
@@ -202,6 +223,8 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
     uv_poll_start(&port->poll, UV_READABLE, ss_udp_port_readable);
     port->next = port->relay->ports;
     port->relay->ports = port;
+    ss_engine_socket_opened(engine);
+    ss_engine_match_udp(engine);
     if (out != NULL)
         *out = port;
     return SS_OK;
@@ -252,6 +275,9 @@ void ss_engine_unlisten_udp(struct ss_engine *engine, struct ss_udp_port *port)
     *link = port->next;
     ss_associations_close_of(&engine->udp->associations, port);
     ss_udp_answers_close(engine->udp->answers, port);
+    ss_sessions_end_associate(engine->udp->worker, &port->bound);
+    ss_engine_match_udp(engine);
+    ss_engine_socket_closed(engine);
     ss_engine_keep_traffic(engine, port->counters, 1);
     ss_udp_flush(engine->udp->outbox); /* its descriptor's number may be another's soon */
     uv_close((uv_handle_t *)&port->poll, on_removed);

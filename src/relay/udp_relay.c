@@ -134,7 +134,7 @@ static void send_sealed(struct ss_association *association, const struct ss_addr
         .bytes = request->payload,
         .head = SS_UDP_HEADROOM + (size_t)(request->payload.ptr - request->datagram->bytes.ptr),
         .tail = SS_UDP_TAILROOM,
-        .link = ss_association_link(association),
+        .link = association->link,
     };
     struct ss_view sealed;
 
@@ -199,7 +199,7 @@ void ss_udp_send_waiting(struct ss_association *association, const struct ss_add
             .bytes = {.ptr = (uint8_t *)(uintptr_t)bytes.ptr + address_len,
                       .len = bytes.len - address_len},
             .head = address_len,
-            .link = ss_association_link(association)};
+            .link = association->link};
         const struct ss_span out = {.ptr = relay->scratch, .len = relay->scratch_len};
         size_t sealed_len;
 
@@ -348,8 +348,8 @@ static void from_upstream(struct ss_association *association, const struct ss_da
     struct ss_udp_port *port = association->port;
     struct ss_packet_opened opened;
 
-    if (ss_packet_open_reply(port->codec, ss_association_link(association), datagram->bytes,
-                             now_s(), &opened) != SS_OK) {
+    if (ss_packet_open_reply(port->codec, association->link, datagram->bytes, now_s(), &opened) !=
+        SS_OK) {
         ss_log_debug("[udp] a datagram from a server could not be opened");
         return;
     }
@@ -389,7 +389,7 @@ static void from_target(struct ss_association *association, const struct ss_data
     const struct ss_packet_payload payload = {.bytes = datagram->bytes,
                                               .head = SS_UDP_HEADROOM,
                                               .tail = SS_UDP_TAILROOM,
-                                              .link = ss_association_link(association)};
+                                              .link = association->link};
     struct ss_view sealed;
 
     if (is_too_large(port, datagram->bytes.len))

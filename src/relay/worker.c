@@ -8,6 +8,7 @@
 #include "codec/codec.h"
 #include "net/socket.h"
 #include "relay/dialer.h"
+#include "relay/ending.h"
 #include "relay/engine_internal.h"
 #include "relay/session.h"
 #include "relay/session_limits.h"
@@ -227,7 +228,12 @@ static void on_wake(uv_async_t *wake)
     }
     while (next_handoff(worker, &handoff))
         ss_worker_take(worker, &handoff);
-    if (worker->index == 0 && atomic_load(&worker->engine->listeners_paused))
+    ss_worker_end_sessions(worker);
+    if (worker->index != 0)
+        return;
+    if (atomic_exchange(&worker->engine->sweep_wanted, false))
+        ss_engine_sweep_listeners(worker->engine);
+    if (atomic_load(&worker->engine->listeners_paused))
         ss_engine_resume_listeners(worker->engine);
 }
 
@@ -373,6 +379,7 @@ void ss_worker_close(struct ss_worker *worker)
 void ss_worker_clear(struct ss_worker *worker)
 {
     ss_session_release_closed(worker);
+    ss_endings_clear(worker);
     uv_loop_close(&worker->loop);
     uv_mutex_destroy(&worker->handoff_lock);
     ss_pool_free(worker->sessions);

@@ -17,6 +17,7 @@
 #include "relay/loop_guard.h"
 #include "resolver/resolver.h"
 
+struct ss_ending;
 struct ss_engine;
 struct ss_listener;
 struct ss_role;
@@ -87,6 +88,7 @@ struct ss_worker {
     uv_mutex_t handoff_lock;
     struct ss_handoff *handoffs; /* a ring, with a place for each session */
     uint32_t handoff_cap, handoff_first, handoff_count;
+    struct ss_ending *endings; /* sessions that are to end; under the same lock */
 };
 
 SS_CHECKED enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine,
