@@ -28,6 +28,13 @@ enum ss_program {
 
 enum ss_mode { SS_MODE_TCP_ONLY, SS_MODE_TCP_AND_UDP, SS_MODE_UDP_ONLY };
 
+/* How a client chooses among several servers. */
+enum ss_balancing { SS_BALANCING_FASTEST, SS_BALANCING_RANDOM };
+
+/* Weights of servers are kept in thousandths. */
+#define SS_CONFIG_WEIGHT_ONE 1000
+#define SS_CONFIG_WEIGHT_MAX 1000000
+
 /* Where a value came from; a later one beats an earlier one. */
 enum ss_source { SS_SOURCE_DEFAULT, SS_SOURCE_ENVIRONMENT, SS_SOURCE_FILE, SS_SOURCE_LINE };
 
@@ -56,6 +63,7 @@ struct ss_config_server {
     char *name;                            /* a label; NULL: none */
     enum ss_mode mode;                     /* of a client: what the server may be used for */
     bool mode_given;                       /* its own, not the program's */
+    uint32_t tcp_weight, udp_weight;       /* of a client's; thousandths, 0: not used for it */
     struct ss_config_identity *identities; /* `users`; ss-server */
     size_t identity_count;
 };
@@ -128,6 +136,7 @@ struct ss_config {
     char *nameservers;
     char *acl;
     char *manager_address;
+    uint8_t balance; /* enum ss_balancing */
     bool fast_open;
     bool mptcp;
     bool no_delay;

@@ -101,6 +101,7 @@ static enum ss_status add_standard(struct ss_config *config, struct ss_raw *raw)
 
     if (server == NULL)
         return SS_ERR_MEMORY;
+    server->tcp_weight = server->udp_weight = SS_CONFIG_WEIGHT_ONE;
     status = put_addresses(server, raw, config->server_port, true);
     if (status == SS_OK)
         status = copy_into(&server->password, config->password);

@@ -199,6 +199,23 @@ static bool parse_mark(uint32_t *mark, const char *text)
     return true;
 }
 
+const char *ss_balancing_text(enum ss_balancing balancing)
+{
+    return balancing == SS_BALANCING_RANDOM ? "random" : "fastest";
+}
+
+static enum ss_status convert_balance(uint8_t *balance, const char *text)
+{
+    for (unsigned i = SS_BALANCING_FASTEST; i <= SS_BALANCING_RANDOM; i++) {
+        if (strcmp(text, ss_balancing_text((enum ss_balancing)i)) == 0) {
+            *balance = (uint8_t)i;
+            return SS_OK;
+        }
+    }
+    ss_log_error("balance: '%s' is not fastest or random", text);
+    return SS_ERR_ARGUMENT;
+}
+
 /* One row's text into its field; the text of TEXT and SECRET rows is handed over. */
 static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size_t row)
 {
@@ -223,6 +240,8 @@ static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size
     case SS_KIND_LEVEL:
         *(uint8_t *)field = (uint8_t)setting->fallback;
         return text != NULL ? convert_level(field, text) : SS_OK;
+    case SS_KIND_BALANCE:
+        return text != NULL ? convert_balance(field, text) : SS_OK;
     case SS_KIND_PORT:
         if (text != NULL && !ss_number_parse(&number, text, 1, UINT16_MAX))
             return refuse_number(setting, source, text, 1, UINT16_MAX);

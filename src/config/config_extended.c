@@ -68,6 +68,7 @@ static const char *const server_keys[] = {"server",
                                           "name",
                                           "id",
                                           "mode",
+                                          "weight",
                                           "tcp_weight",
                                           "udp_weight",
                                           "acl",
@@ -112,6 +113,7 @@ static enum ss_status read_server(struct ss_raw *raw, size_t index, const json_t
         return SS_ERR_MEMORY;
     raw->file_servers = servers;
     server = &servers[raw->file_server_count - 1];
+    server->tcp_weight = server->udp_weight = SS_CONFIG_WEIGHT_ONE;
     status = ss_member_port(&port, where.text, object, "server_port", "port");
     if (status == SS_OK)
         status = take_addresses(server, where.text, object, port);
@@ -137,6 +139,10 @@ static enum ss_status read_server(struct ss_raw *raw, size_t index, const json_t
         status = ss_member_text(&server->name, where.text, object, "remarks", "name");
     if (status == SS_OK)
         status = ss_member_mode(&server->mode, &mode_given, where.text, object, "mode");
+    if (status == SS_OK)
+        status = ss_member_weight(&server->tcp_weight, where.text, object, "tcp_weight", "weight");
+    if (status == SS_OK)
+        status = ss_member_weight(&server->udp_weight, where.text, object, "udp_weight", "weight");
     if (status == SS_OK)
         status =
             ss_config_identities_read(&server->identities, &server->identity_count, raw->program,

@@ -16,6 +16,7 @@ enum ss_setting_kind {
     SS_KIND_PORT,
     SS_KIND_MODE,
     SS_KIND_LEVEL,
+    SS_KIND_BALANCE,
     SS_KIND_MARK,          /* uint32_t, in decimal or with 0x in front; 0: none */
     SS_KIND_ALIAS,         /* another option for the setting with the same field */
     SS_KIND_SERVERS,       /* `server`: a list of texts */
@@ -198,6 +199,7 @@ void ss_key_unknown(const char *where, const char *key, const char *const *words
 bool ss_mode_parse(enum ss_mode *mode, const char *text);
 const char *ss_mode_text(enum ss_mode mode);
 const char *ss_log_level_text(enum ss_log_level level);
+const char *ss_balancing_text(enum ss_balancing balancing);
 
 /*
  * A host with an optional port, of the setting `what`. SS_ERR_ARGUMENT after an error line, which

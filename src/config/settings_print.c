@@ -13,6 +13,7 @@ static const char *const kinds[] = {
     [SS_KIND_MODE] = "mode",
     [SS_KIND_LEVEL] = "level",
     [SS_KIND_MARK] = "mark",
+    [SS_KIND_BALANCE] = "balance",
     [SS_KIND_SERVERS] = "hosts",
     [SS_KIND_ADDRESSES] = "addresses",
     [SS_KIND_PLUGIN_ARGS] = "texts",

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "relay/dialer.h"
 #include "relay/engine_internal.h"
+#include "relay/probe.h"
 
 /* Descriptors beside those of sessions: standard streams, log, signals, listeners; and a loop's own
  * with those of its resolver. */
 #define RESERVE_PROCESS 16
-#define RESERVE_WORKER  (4 + SS_RESOLVER_DESCRIPTORS)
+#define RESERVE_WORKER  (4 + SS_RESOLVER_DESCRIPTORS + SS_PROBES_MAX)
 
 /* With fewer, UDP is not begun while running. */
 #define LATE_ASSOCIATIONS_MIN 16
@@ -18,9 +20,32 @@
 /* A session's two sockets. */
 #define DESCRIPTORS_A_SESSION 2
 
+/* Of so many sessions one may dial two addresses at once, however few descriptors there are. */
+#define SESSIONS_A_RACE 4
+
 static uint32_t sockets_an_association(const struct ss_engine_options *options)
 {
     return options->bind_ipv4.family || options->bind_ipv6.family ? 2 : 1;
+}
+
+static uint32_t sessions_covered(uint32_t descriptors, uint32_t max_connections)
+{
+    uint32_t unit = SESSIONS_A_RACE * DESCRIPTORS_A_SESSION + SS_DIAL_EXTRA_DESCRIPTORS;
+    uint64_t covered = (uint64_t)descriptors * SESSIONS_A_RACE / unit;
+
+    return covered < max_connections ? (uint32_t)covered : max_connections;
+}
+
+/* What sessions leave is for races, up to one each, and half of what is above the least of them for
+ * ports and UDP that come while running. */
+static void share_out_rest(struct ss_engine *engine, uint32_t sessions, uint32_t descriptors)
+{
+    uint32_t rest = descriptors - sessions * DESCRIPTORS_A_SESSION;
+    uint32_t races = sessions / SESSIONS_A_RACE;
+
+    races += (rest - races) / 2;
+    engine->max_races = races < sessions ? races : sessions;
+    engine->spare_descriptors = rest - engine->max_races * SS_DIAL_EXTRA_DESCRIPTORS;
 }
 
 /* How many sessions the descriptors allow: the engine never meets EMFILE of its own making. */
@@ -50,15 +75,12 @@ static uint32_t budget(struct ss_engine *engine)
     reserve += options->max_answers;
     if (reserve >= options->descriptors)
         return 0;
-    covered = (options->descriptors - reserve) / DESCRIPTORS_A_SESSION;
-    if (covered < options->max_connections) {
+    covered = sessions_covered(options->descriptors - reserve, options->max_connections);
+    if (covered < options->max_connections)
         ss_log_debug("max_connections is lowered from %u to %u, which %u descriptors cover",
                      options->max_connections, covered, options->descriptors);
-        return covered;
-    }
-    engine->spare_descriptors =
-        options->descriptors - reserve - options->max_connections * DESCRIPTORS_A_SESSION;
-    return options->max_connections;
+    share_out_rest(engine, covered, options->descriptors - reserve);
+    return covered;
 }
 
 enum ss_status ss_engine_reserve_udp(struct ss_engine *engine)

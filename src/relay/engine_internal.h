@@ -20,6 +20,7 @@ struct ss_engine {
     struct ss_traffic past;   /* of ports that were closed */
     struct ss_udp_relay *udp; /* NULL without a UDP port; of loop 0 */
     uint32_t max_sessions;
+    uint32_t max_races; /* dials that hold a second connection */
     uint32_t max_associations;
     uint32_t pool_sessions;      /* max_sessions of the start, for which there is room */
     uint32_t spare_descriptors;  /* those that nothing is set aside for */
@@ -34,6 +35,7 @@ struct ss_engine {
     _Atomic bool listeners_paused;
     _Atomic bool sweep_wanted; /* a closed listener has lost its last session */
     _Atomic uint32_t sessions;
+    _Atomic uint32_t races;
 
     struct ss_log_limit accept_log, handshake_log, dial_log, opening_log;
 };

@@ -16,6 +16,7 @@
 #include "codec/profile.h"
 #include "proto/target.h"
 #include "relay/limiter.h"
+#include "relay/upstreams.h"
 
 /* Where a session's target comes from. */
 enum ss_ingress_kind {
@@ -31,12 +32,6 @@ enum ss_egress_kind {
     SS_EGRESS_UPSTREAM, /* through a Shadowsocks server */
 };
 
-/* A Shadowsocks server that a client-side program sends to. */
-struct ss_upstream {
-    struct ss_endpoint endpoint;
-    const struct ss_profile *profile;
-};
-
 /* Who may use a SOCKS5 listener (RFC 1929). Texts are borrowed, NUL-terminated, 1 to 255 bytes. */
 struct ss_socks5_user {
     const char *name, *password;
@@ -49,6 +44,7 @@ struct ss_role_options {
     const struct ss_target *fixed_target;
     const struct ss_upstream *upstreams; /* of SS_EGRESS_UPSTREAM: at least one */
     size_t upstream_count;
+    enum ss_balance balance;
     const struct ss_socks5_user *users; /* with any, SOCKS5 clients must log in */
     size_t user_count;
     struct ss_limiter *limiter; /* SS_INGRESS_SHADOWSOCKS: of the port; NULL: it has no limits */
@@ -63,21 +59,15 @@ struct ss_role_options {
     void *owner;
 };
 
-/* What has been seen of an upstream server; all threads read and write it. */
-struct ss_upstream_state {
-    _Atomic uint64_t plain_until_ms; /* no fast open before */
-};
-
 /* Read-only outside of role.c, but for what is atomic. */
 struct ss_role {
     struct ss_role_options options;
-    struct ss_upstream_state *upstream_states; /* one an upstream */
-    _Atomic uint32_t next_upstream;            /* where the next dial begins */
+    struct ss_upstream_set upstreams; /* how they are doing */
     _Atomic uint32_t holders;
 };
 
-/* Copies the options, not what they point to; the caller holds it. SS_ERR_MEMORY: then `released`
- * is not called. */
+/* Copies the options, not what they point to; the caller holds it. SS_ERR_MEMORY, SS_ERR_ARGUMENT
+ * with too many upstream servers: then `released` is not called. */
 SS_CHECKED enum ss_status ss_role_new(struct ss_role **out, const struct ss_role_options *options);
 
 struct ss_role *ss_role_hold(struct ss_role *role);

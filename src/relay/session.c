@@ -310,7 +310,7 @@ void ss_session_check(struct ss_session *session)
     struct ss_worker *worker = session->worker;
 
     if (session->phase == SS_PHASE_DIAL) {
-        ss_dial_attempt_expired(session->dial);
+        ss_dial_is_late(session->dial);
     } else if (session->up.broken || session->down.broken) {
         ss_flow_pass_end_on(session->up.broken ? &session->up : &session->down);
     } else if (session->fast_opened && !session->down.moved) {
@@ -339,7 +339,7 @@ void ss_session_deadline(struct ss_session *session)
         session->listener->ingress->expire(session);
         break;
     case SS_PHASE_DIAL:
-        ss_dial_cancel(session->dial);
+        ss_dial_cancel(session->dial, true);
         ss_session_unreachable(session, SS_ERR_TIMEOUT);
         break;
     case SS_PHASE_STREAM:

@@ -121,7 +121,7 @@ static void end(struct ss_session *session, enum ss_conn_end how)
     ss_deadline_stop(&session->settle);
     ss_deadline_stop(&session->first_payload);
     ss_deadline_stop(&session->check);
-    ss_dial_cancel(session->dial);
+    ss_dial_cancel(session->dial, false);
     session->dial = NULL;
     if (session->control != NULL)
         ss_control_close(&worker->engine->udp->controls, session->control);

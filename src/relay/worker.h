@@ -28,6 +28,9 @@ struct ss_flow;
 #define SS_READ_SIZE        (256u * 1024u)
 #define SS_NARROW_READ_SIZE (64u * 1024u)
 
+/* Waits before a dial is looked at again; see ss_worker_start_attempt. */
+#define SS_ATTEMPT_WAITS 6
+
 /* A connection on its way to a worker. */
 struct ss_handoff {
     struct ss_listener *listener; /* held, as is the role */
@@ -56,6 +59,7 @@ struct ss_worker {
     struct ss_pool *sessions;
     struct ss_pool *conns;
     struct ss_pool *dials;
+    struct ss_pool *probes;
     struct ss_pool *blocks;
     struct ss_session *open;   /* all sessions */
     struct ss_session *closed; /* to be released when no callback is on the stack */
@@ -70,9 +74,10 @@ struct ss_worker {
     struct ss_deadline_queue idle;
     struct ss_deadline_queue half_open;
     struct ss_deadline_queue first_payload;
-    struct ss_deadline_queue settle;    /* before a connection gets keep-alive */
-    struct ss_deadline_queue dial;      /* look-ups and all */
-    struct ss_deadline_queue attempt;   /* one address, when there are more */
+    struct ss_deadline_queue settle;                     /* before a connection gets keep-alive */
+    struct ss_deadline_queue dial;                       /* look-ups and all */
+    struct ss_deadline_queue attempts[SS_ATTEMPT_WAITS]; /* when there is more to try */
+    struct ss_deadline_queue probing;
     struct ss_deadline_queue fast_open; /* until the server has answered */
     struct ss_deadline_queue stall;     /* while a sink takes nothing */
     struct ss_deadline_queue throttle;  /* flows whose rate has none just now */
@@ -109,6 +114,10 @@ void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms);
 /* Puts the entry into one of the worker's queues, from now on. */
 void ss_worker_start_deadline(struct ss_worker *worker, struct ss_deadline_queue *queue,
                               struct ss_deadline *entry);
+
+/* A dial is to be looked at again (its session's `check`), after `wait_ms` or a little later:
+ * entries of a queue wait equally long, and there are a few queues. */
+void ss_worker_start_attempt(struct ss_worker *worker, struct ss_deadline *entry, uint32_t wait_ms);
 
 /* Closes all sessions and handles, in the worker's thread: its loop then runs out. */
 void ss_worker_close(struct ss_worker *worker);

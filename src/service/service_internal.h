@@ -19,7 +19,7 @@ struct ss_plan {
     const struct ss_udp_port *udp_port;
 };
 
-/* The upstream servers of a client, for one transport. */
+/* The upstream servers of a client, for one transport; their states are held. */
 struct ss_upstreams {
     struct ss_upstream *list;
     size_t count;
@@ -76,7 +76,7 @@ void ss_service_log_key_fault(const struct ss_config *config, size_t index,
 void ss_service_warn_of_streams(void);
 
 /* What has been relayed so far: totals, and the ports and users that had most of it. */
-void ss_service_log_traffic(const struct ss_service *service, const struct ss_engine *engine);
+void ss_service_log_traffic(const struct ss_service *service, struct ss_engine *engine);
 
 /* Whether there can be plans at all, as far as no name has to be looked up for it. False after the
  * error lines. */
