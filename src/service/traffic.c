@@ -184,7 +184,7 @@ static void log_upstream(const struct ss_upstream *upstream, uint64_t now_ms, bo
         snprintf(over_udp, sizeof over_udp,
                  "; UDP chosen %" PRIu64 " times, %" PRIu64 " failures%s", view.associations,
                  view.udp_failures, udp_avoided);
-    ss_log_info("server %s%s%s:%u: chosen %" PRIu64 " times, %" PRIu64 " connects, %" PRIu64
+    ss_log_info("traffic: server %s%s%s:%u: chosen %" PRIu64 " times, %" PRIu64 " connects, %" PRIu64
                 " failures, %s%s%s",
                 bracket ? "[" : "", upstream->endpoint.host, bracket ? "]" : "",
                 upstream->endpoint.port, view.chosen, view.connects, view.failures, time, avoided,

@@ -73,6 +73,8 @@ def sample(setting):
         return "0x30", 48
     if kind == "level":
         return "error", "error"
+    if kind == "balance":
+        return "random", "random"
     if kind == "secret":
         return (KEY, KEY) if key == "key" else ("secret", "secret")
     if kind == "hosts":
@@ -195,6 +197,7 @@ class Options(unittest.TestCase):
     def test_the_line_beats_the_file(self):
         """Strings, numbers, hosts: what was given on the line counts, the file's is not looked at."""
         others = {"number": 5000, "mark": 5000, "loose number": 70000, "port": 4712, "level": "warn",
+                  "balance": "fastest",
                   "addresses": "127.0.0.8", "mode": "tcp_and_udp", "texts": ["a", "b"],
                   "hosts": ["198.51.100.1", "198.51.100.2:99"]}
 
@@ -249,7 +252,7 @@ class Options(unittest.TestCase):
 
     def test_the_last_of_several_counts(self):
         firsts = {"number": "5000", "mark": "5000", "loose number": "70000", "port": "4712", "level": "warn",
-                  "mode": "tcp_and_udp"}
+                  "mode": "tcp_and_udp", "balance": "fastest"}
 
         def body(program, setting):
             word, _ = sample(setting)
@@ -274,7 +277,7 @@ class Options(unittest.TestCase):
     BAD = {"number": ("x", "-1", "", "1x", "0x10", "99999999999", "4294967297"),
            "port": ("x", "-1", "", "8388abc", "0", "65536", "4294975684", " 80"),
            "mark": ("x", "-1", "", "1x", "0x", "0x1g", "99999999999", "0x123456789"),
-           "level": ("x", "", "2")}
+           "level": ("x", "", "2"), "balance": ("x", "", "fast")}
 
     def test_bad_values_on_the_line(self):
         def body(program, setting):

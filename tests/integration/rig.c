@@ -154,7 +154,7 @@ void rig_server_start(struct rig_engine *rig, const struct rig_options *options)
 
 static void set_upstream(struct rig_engine *rig, struct ss_role_options *role, uint16_t port)
 {
-    rig->upstream.endpoint = (struct ss_endpoint){.host = "127.0.0.1", .port = port};
+    rig->upstream = (struct ss_upstream){.endpoint = {.host = "127.0.0.1", .port = port}};
     role->egress = SS_EGRESS_UPSTREAM;
     role->upstreams = &rig->upstream;
     role->upstream_count = 1;
