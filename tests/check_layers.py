@@ -11,9 +11,10 @@ import sys
 
 MAY_INCLUDE = {
     "programs": "service",
-    "service": "relay config sys resolver acl codec crypto proto net base",
+    "service": "control relay config sys resolver acl codec crypto proto net base",
     "relay": "codec crypto acl proto resolver net base",
     "config": "codec crypto proto base",
+    "control": "config crypto base",
     "sys": "base",
     "resolver": "crypto net base",
     "codec": "crypto proto base",
@@ -23,12 +24,11 @@ MAY_INCLUDE = {
     "proto": "base",
     "base": "",
 }
-# Header name (as it begins) -> the folders whose .c files, and headers for the folder alone, may use
-# it.
+# Header name (as it begins) -> the folders whose .c files may use it.
 OUTSIDE = {
     "uv.h": "net resolver relay service",
     "ares": "resolver",
-    "jansson": "config",
+    "jansson": "config control",
     "mbedtls/": "crypto",
     "sodium": "crypto",
     "intel-ipsec-mb": "crypto",
@@ -83,8 +83,7 @@ def faults(source):
                     continue
                 for prefix, folders in OUTSIDE.items():
                     if header.startswith(prefix):
-                        is_public = name.endswith(".h") and not name.endswith("_internal.h")
-                        places = IN_HEADERS.get(prefix, "") if is_public else folders
+                        places = IN_HEADERS.get(prefix, "") if name.endswith(".h") else folders
                         if folder not in places.split():
                             yield where, "<%s> has no place here" % header
                 if folder in PURE.split() and SYSTEM.search(header):

@@ -28,24 +28,27 @@ enum ss_program {
 
 enum ss_mode { SS_MODE_TCP_ONLY, SS_MODE_TCP_AND_UDP, SS_MODE_UDP_ONLY };
 
-/* How a client chooses among several servers. */
-enum ss_balancing { SS_BALANCING_FASTEST, SS_BALANCING_RANDOM };
-
-/* Weights of servers are kept in thousandths. */
-#define SS_CONFIG_WEIGHT_ONE 1000
-#define SS_CONFIG_WEIGHT_MAX 1000000
-
 /* Where a value came from; a later one beats an earlier one. */
 enum ss_source { SS_SOURCE_DEFAULT, SS_SOURCE_ENVIRONMENT, SS_SOURCE_FILE, SS_SOURCE_LINE };
 
 /* What a run is asked for, apart from serving. */
 enum ss_task { SS_TASK_SERVE, SS_TASK_CHECK_CONFIG, SS_TASK_PRINT_URL };
 
+/* What a port or a user may use; 0 is no limit. */
+struct ss_config_limits {
+    uint64_t quota;           /* bytes of payload, both ways */
+    uint32_t quota_period_s;  /* after so long the quota begins anew; 0: never */
+    int64_t expires;          /* Unix time in seconds */
+    uint32_t max_connections; /* at once */
+    uint64_t rate;            /* bytes a second */
+};
+
 /* A user of identity headers (SIP023), whom ss-server tells apart by the key. */
 struct ss_config_identity {
     char *name;
     char *password;           /* base64 of the key; with `next`, of the next key */
     struct ss_endpoint *next; /* where its traffic is passed on to; NULL: it is opened here */
+    struct ss_config_limits limits;
 };
 
 /* Servers of one key: addresses that ss-server listens on, or upstream servers of a client. */
@@ -63,21 +66,15 @@ struct ss_config_server {
     char *name;                            /* a label; NULL: none */
     enum ss_mode mode;                     /* of a client: what the server may be used for */
     bool mode_given;                       /* its own, not the program's */
-    uint32_t tcp_weight, udp_weight;       /* of a client's; thousandths, 0: not used for it */
     struct ss_config_identity *identities; /* `users`; ss-server */
     size_t identity_count;
+    struct ss_config_limits limits;
 };
 
 /* RFC 1929 users of a SOCKS5 listener. */
 struct ss_config_user {
     char *name;
     char *password;
-};
-
-/* A port of ss-redir whose connections to the server carry a DSCP. */
-struct ss_config_dscp {
-    uint16_t port;
-    uint8_t value; /* 0 to 63 */
 };
 
 /* An address that a client program listens on. */
@@ -89,9 +86,6 @@ struct ss_config_local {
     enum ss_mode mode;
     bool mode_given;
     struct ss_endpoint target; /* ss-tunnel */
-    bool tproxy_given;         /* its own, not the program's */
-    bool tproxy;               /* ss-redir: connections come by TPROXY, not by REDIRECT */
-    uint8_t dscp;              /* ss-redir: of what is sent to the server; 0: none */
     char *auth_path;           /* the file that `users` are read from; NULL: none */
     struct ss_config_user *users;
     size_t user_count;
@@ -107,6 +101,10 @@ struct ss_config {
     size_t server_count;
     struct ss_config_local *locals;
     size_t local_count;
+    /* ss-manager: where ports listen, without a port; at least one. `servers` are the ports to
+     * begin with, those of port_password with an empty host. */
+    struct ss_endpoint *hosts;
+    size_t host_count;
 
     /* Source addresses of outgoing connections; family 0: any. */
     struct ss_ip bind_ipv4, bind_ipv6;
@@ -130,20 +128,24 @@ struct ss_config {
     char *local_ipv4_address;
     char *local_ipv6_address;
     char *outbound_bind_addr;
-    uint32_t outbound_fwmark; /* 0: none */
     char *interface;
     bool ipv6_first;
     char *nameservers;
     char *acl;
     char *manager_address;
-    uint8_t balance; /* enum ss_balancing */
+    uint16_t manager_port;     /* with it the address is a host; 0: it is as it was written */
+    char *manager_socket_mode; /* octal digits; NULL: by the umask */
+    char *workdir;
+    char *executable;      /* NULL: ss-server, by PATH */
+    bool restore;          /* ports added at run time outlive an orderly end */
+    bool process_per_port; /* ss-manager: a process a port */
+    bool control_stdio;    /* ss-server: a manager says over stdin what is to be served */
     bool fast_open;
     bool mptcp;
     bool no_delay;
     bool reuse_port;
-    bool tcp_tproxy; /* ss-redir, of addresses that don't say it themselves */
-    uint32_t mtu;    /* 0: no limit of ours */
-    bool udp_open;   /* ss-local takes datagrams without an ASSOCIATE connection */
+    uint32_t mtu;  /* 0: no limit of ours */
+    bool udp_open; /* ss-local takes datagrams without an ASSOCIATE connection */
     char *udp_advertised_address;
     uint32_t tcp_incoming_sndbuf, tcp_incoming_rcvbuf;
     uint32_t tcp_outgoing_sndbuf, tcp_outgoing_rcvbuf;

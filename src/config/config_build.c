@@ -48,37 +48,43 @@ static enum ss_status inherit(struct ss_config_server *server, const struct ss_c
         server->plugin_mode = config->plugin_mode;
     /* A client's own mode is about what it listens on. */
     if (!server->mode_given)
-        server->mode = config->program == SS_PROGRAM_SERVER ? config->mode : SS_MODE_TCP_AND_UDP;
+        server->mode = ss_serves_ports(config->program) ? config->mode : SS_MODE_TCP_AND_UDP;
     return status;
 }
 
 /* The addresses of `server` and -s; a port of their own goes before `port`. */
-static enum ss_status put_addresses(struct ss_config_server *server, const struct ss_raw *raw,
-                                    uint16_t port, bool own_ports)
+static enum ss_status list_addresses(struct ss_endpoint **list, size_t *listed,
+                                     const struct ss_raw *raw, uint16_t port, bool own_ports)
 {
     size_t count = raw->server_count;
+    struct ss_endpoint *endpoints = calloc(count != 0 ? count : 1, sizeof *endpoints);
 
-    free(server->addresses);
-    server->address_count = 0;
-    server->addresses = calloc(count != 0 ? count : 1, sizeof *server->addresses);
-    if (server->addresses == NULL)
+    free(*list);
+    *list = endpoints;
+    *listed = 0;
+    if (endpoints == NULL)
         return SS_ERR_MEMORY;
     for (size_t i = 0; i < count; i++) {
-        struct ss_endpoint *endpoint = &server->addresses[i];
-        enum ss_status status = ss_host_parse(endpoint, "server", raw->servers[i]);
+        enum ss_status status = ss_host_parse(&endpoints[i], "server", raw->servers[i]);
 
         if (status != SS_OK)
             return status;
-        if (endpoint->port == 0 || !own_ports)
-            endpoint->port = port;
+        if (endpoints[i].port == 0 || !own_ports)
+            endpoints[i].port = port;
     }
     if (count == 0) {
-        strcpy(server->addresses[0].host, "0.0.0.0");
-        server->addresses[0].port = port;
+        strcpy(endpoints[0].host, "0.0.0.0");
+        endpoints[0].port = port;
         count = 1;
     }
-    server->address_count = count;
+    *listed = count;
     return SS_OK;
+}
+
+static enum ss_status put_addresses(struct ss_config_server *server, const struct ss_raw *raw,
+                                    uint16_t port, bool own_ports)
+{
+    return list_addresses(&server->addresses, &server->address_count, raw, port, own_ports);
 }
 
 static enum ss_status no_password(const char *host, uint16_t port)
@@ -101,7 +107,6 @@ static enum ss_status add_standard(struct ss_config *config, struct ss_raw *raw)
 
     if (server == NULL)
         return SS_ERR_MEMORY;
-    server->tcp_weight = server->udp_weight = SS_CONFIG_WEIGHT_ONE;
     status = put_addresses(server, raw, config->server_port, true);
     if (status == SS_OK)
         status = copy_into(&server->password, config->password);
@@ -134,7 +139,8 @@ static enum ss_status add_listed(struct ss_config *config, const struct ss_raw *
             status = put_addresses(server, raw, server->addresses[0].port, false);
         else if (server->password == NULL && server->key == NULL)
             status = copy_into(&server->password, getenv("SS_SERVER_PASSWORD"));
-        if (status == SS_OK && lacks_key(server, config))
+        /* ss-manager says so itself, and goes on with the others. */
+        if (status == SS_OK && config->program != SS_PROGRAM_MANAGER && lacks_key(server, config))
             status = no_password(server->addresses[0].host, server->addresses[0].port);
         if (status == SS_OK)
             status = inherit(server, config);
@@ -144,12 +150,34 @@ static enum ss_status add_listed(struct ss_config *config, const struct ss_raw *
     return SS_OK;
 }
 
+bool ss_serves_ports(enum ss_program program)
+{
+    return program == SS_PROGRAM_SERVER || program == SS_PROGRAM_MANAGER;
+}
+
+/* ss-manager: the ports to begin with, and where those that come later listen. */
+static enum ss_status build_for_manager(struct ss_config *config, struct ss_raw *raw)
+{
+    enum ss_status status = list_addresses(&config->hosts, &config->host_count, raw, 0, false);
+
+    if (status == SS_OK)
+        status = add_listed(config, raw, raw->port_servers, raw->port_server_count, true);
+    if (status == SS_OK)
+        status = add_listed(config, raw, raw->file_servers, raw->file_server_count, false);
+    return status;
+}
+
 enum ss_status ss_config_build_servers(struct ss_config *config, struct ss_raw *raw)
 {
     bool is_server = config->program == SS_PROGRAM_SERVER;
     bool listed = raw->file_server_count != 0 && raw->servers_source != SS_SOURCE_LINE;
     bool ports = is_server && raw->port_server_count != 0;
     enum ss_status status = SS_OK;
+
+    if (config->program == SS_PROGRAM_MANAGER)
+        return build_for_manager(config, raw);
+    if (config->control_stdio)
+        return SS_OK; /* they come later */
 
     /* In an extended file the standard server is there only when all of it is. */
     if (config->server_port != 0 && (is_server || raw->server_count != 0) &&
@@ -184,8 +212,7 @@ static struct ss_config_local *add_local(struct ss_config *config)
     return &grown[config->local_count - 1];
 }
 
-static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw *raw,
-                                         const char *address)
+static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw *raw)
 {
     struct ss_config_local *local = add_local(config);
     struct ss_endpoint endpoint;
@@ -195,9 +222,8 @@ static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw
         return SS_ERR_MEMORY;
     local->port = config->local_port;
     local->mode = config->mode;
-    local->tproxy = config->tcp_tproxy;
-    if (address != NULL) {
-        status = ss_host_parse(&endpoint, "local_address", address);
+    if (raw->address_count != 0) {
+        status = ss_host_parse(&endpoint, "local_address", raw->addresses[raw->address_count - 1]);
         if (status == SS_OK)
             status = copy_into(&local->address, endpoint.host);
         if (status != SS_OK)
@@ -219,29 +245,6 @@ static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw
     return status;
 }
 
-/* ss-redir listens on every address that is given, the others on the last one; and for each `dscp`
- * ss-redir listens on them once more. */
-static enum ss_status add_standard_locals(struct ss_config *config, struct ss_raw *raw)
-{
-    bool all = config->program == SS_PROGRAM_REDIR;
-    size_t first = all || raw->address_count == 0 ? 0 : raw->address_count - 1;
-    size_t end = raw->address_count != 0 ? raw->address_count : 1;
-    enum ss_status status = SS_OK;
-
-    for (size_t i = first; status == SS_OK && i < end; i++)
-        status = add_standard_local(config, raw, raw->addresses[i]);
-    for (size_t d = 0; d < raw->dscp_count; d++) {
-        for (size_t i = first; status == SS_OK && i < end; i++) {
-            status = add_standard_local(config, raw, raw->addresses[i]);
-            if (status != SS_OK)
-                break;
-            config->locals[config->local_count - 1].port = raw->dscp[d].port;
-            config->locals[config->local_count - 1].dscp = raw->dscp[d].value;
-        }
-    }
-    return status;
-}
-
 enum ss_status ss_config_build_locals(struct ss_config *config, struct ss_raw *raw)
 {
     enum ss_status status = SS_OK;
@@ -253,7 +256,7 @@ enum ss_status ss_config_build_locals(struct ss_config *config, struct ss_raw *r
         return SS_OK;
     if (config->local_port != 0 &&
         (config->program != SS_PROGRAM_TUNNEL || config->tunnel_address != NULL))
-        status = add_standard_locals(config, raw);
+        status = add_standard_local(config, raw);
     for (size_t i = 0; status == SS_OK && listed && i < raw->file_local_count; i++) {
         struct ss_config_local *local = add_local(config);
 
@@ -263,12 +266,6 @@ enum ss_status ss_config_build_locals(struct ss_config *config, struct ss_raw *r
         memset(&raw->file_locals[i], 0, sizeof raw->file_locals[i]);
         if (!local->mode_given)
             local->mode = config->mode;
-        if (!local->tproxy_given)
-            local->tproxy = config->tcp_tproxy;
-    }
-    if (status == SS_OK && raw->dscp_count != 0 && config->local_port == 0) {
-        ss_log_error("invalid config file: 'dscp' needs 'local_port' beside it");
-        status = SS_ERR_ARGUMENT;
     }
     if (status == SS_OK && config->local_count == 0) {
         ss_log_error("no listening address is configured");

@@ -13,10 +13,6 @@
 #define ASSOCIATIONS_CLIENT 1024
 #define ASSOCIATIONS_SERVER 4096
 
-/* Of `timeout`, where nothing is said. */
-#define TIMEOUT_S       60
-#define TIMEOUT_REDIR_S 600
-
 /* Of `timeout`, for UDP: it never was less than this, and milliseconds of it fit into 32 bits. */
 #define UDP_TIMEOUT_LEAST_S 10
 #define UDP_TIMEOUT_MOST_S  2592000
@@ -187,35 +183,6 @@ static enum ss_status convert_level(uint8_t *level, const char *text)
     return SS_ERR_ARGUMENT;
 }
 
-/* Marks stand in rules in either form. */
-static bool parse_mark(uint32_t *mark, const char *text)
-{
-    if (strncmp(text, "0x", 2) != 0 && strncmp(text, "0X", 2) != 0)
-        return ss_number_parse(mark, text, 0, UINT32_MAX);
-    text += 2;
-    if (*text == '\0' || strlen(text) > 8 || strspn(text, "0123456789abcdefABCDEF") != strlen(text))
-        return false;
-    *mark = (uint32_t)strtoul(text, NULL, 16);
-    return true;
-}
-
-const char *ss_balancing_text(enum ss_balancing balancing)
-{
-    return balancing == SS_BALANCING_RANDOM ? "random" : "fastest";
-}
-
-static enum ss_status convert_balance(uint8_t *balance, const char *text)
-{
-    for (unsigned i = SS_BALANCING_FASTEST; i <= SS_BALANCING_RANDOM; i++) {
-        if (strcmp(text, ss_balancing_text((enum ss_balancing)i)) == 0) {
-            *balance = (uint8_t)i;
-            return SS_OK;
-        }
-    }
-    ss_log_error("balance: '%s' is not fastest or random", text);
-    return SS_ERR_ARGUMENT;
-}
-
 /* One row's text into its field; the text of TEXT and SECRET rows is handed over. */
 static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size_t row)
 {
@@ -240,8 +207,6 @@ static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size
     case SS_KIND_LEVEL:
         *(uint8_t *)field = (uint8_t)setting->fallback;
         return text != NULL ? convert_level(field, text) : SS_OK;
-    case SS_KIND_BALANCE:
-        return text != NULL ? convert_balance(field, text) : SS_OK;
     case SS_KIND_PORT:
         if (text != NULL && !ss_number_parse(&number, text, 1, UINT16_MAX))
             return refuse_number(setting, source, text, 1, UINT16_MAX);
@@ -251,16 +216,6 @@ static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size
         number = setting->fallback;
         if (text != NULL && !ss_number_parse(&number, text, setting->min, setting->max))
             return refuse_number(setting, source, text, setting->min, setting->max);
-        *(uint32_t *)field = number;
-        return SS_OK;
-    case SS_KIND_MARK:
-        if (text != NULL && !parse_mark(&number, text)) {
-            char name[64];
-
-            name_of(name, setting, source);
-            ss_log_error("%s: '%s' is not a number of 32 bits, in decimal or with 0x in front", name, text);
-            return SS_ERR_ARGUMENT;
-        }
         *(uint32_t *)field = number;
         return SS_OK;
     case SS_KIND_LOOSE: {
@@ -282,7 +237,7 @@ static enum ss_status convert_all(struct ss_config *config, struct ss_raw *raw)
     enum ss_status status = SS_OK;
 
     for (size_t row = 0; status == SS_OK && row < ss_setting_count; row++) {
-        if (ss_settings[row].offset == UINT16_MAX || ss_settings[row].kind == SS_KIND_ALIAS)
+        if (ss_settings[row].offset == UINT16_MAX)
             continue;
         config->source[row] = raw->source[row];
         status = convert(config, raw, row);
@@ -316,6 +271,8 @@ static bool has_required(const struct ss_raw *raw, int *exit_code)
     const char *method = raw->text[ss_setting_at(offsetof(struct ss_config, method))];
     const char *tunnel = raw->text[ss_setting_at(offsetof(struct ss_config, tunnel_address))];
 
+    if (program == SS_PROGRAM_MANAGER || is_given(raw, offsetof(struct ss_config, control_stdio)))
+        return true;
     if (client && raw->server_count == 0 && raw->file_server_count == 0)
         return complain(program, "remote_num is 0", exit_code);
     if (!is_given(raw, offsetof(struct ss_config, server_port)) && !servers_listed)
@@ -340,7 +297,7 @@ static void choose_sources(struct ss_config *config, const struct ss_raw *raw)
 
     if (config->outbound_bind_addr != NULL)
         texts[count++] = config->outbound_bind_addr;
-    if (config->program == SS_PROGRAM_SERVER) {
+    if (ss_serves_ports(config->program)) {
         for (size_t i = 0; i < raw->address_count; i++)
             texts[count++] = raw->addresses[i];
         if (raw->address_count == 0 && config->local_ipv4_address != NULL)
@@ -361,10 +318,10 @@ static void choose_sources(struct ss_config *config, const struct ss_raw *raw)
 /* Numbers that depend on the program or on each other. */
 static void choose_numbers(struct ss_config *config)
 {
-    bool is_server = config->program == SS_PROGRAM_SERVER;
+    bool is_server = ss_serves_ports(config->program);
 
     if (config->timeout_s == 0)
-        config->timeout_s = config->program == SS_PROGRAM_REDIR ? TIMEOUT_REDIR_S : TIMEOUT_S;
+        config->timeout_s = 60;
     if (config->salt_memory == 0)
         config->salt_memory = is_server ? SS_SALT_MEMORY_SERVER : SS_SALT_MEMORY_CLIENT;
     if (config->max_associations == 0)
@@ -384,6 +341,17 @@ static enum ss_status choose_advertised(struct ss_config *config)
     if (text == NULL || ss_ip_parse(&config->udp_advertised, text) == SS_OK)
         return SS_OK;
     ss_log_error("udp_advertised_address: '%s' is not an IP address", text);
+    return SS_ERR_ARGUMENT;
+}
+
+static enum ss_status choose_socket_mode(struct ss_config *config)
+{
+    const char *text = config->manager_socket_mode;
+
+    if (text == NULL ||
+        (*text != '\0' && strlen(text) <= 4 && strspn(text, "01234567") == strlen(text)))
+        return SS_OK;
+    ss_log_error("manager_socket_mode: '%s' is not a number of up to four octal digits", text);
     return SS_ERR_ARGUMENT;
 }
 
@@ -409,8 +377,10 @@ static enum ss_status finish(struct ss_config *config, struct ss_raw *raw)
     choose_sources(config, raw);
     status = choose_advertised(config);
     if (status == SS_OK)
+        status = choose_socket_mode(config);
+    if (status == SS_OK)
         status = ss_config_build_servers(config, raw);
-    if (status == SS_OK && config->program != SS_PROGRAM_SERVER)
+    if (status == SS_OK && !ss_serves_ports(config->program))
         status = ss_config_build_locals(config, raw);
     return status;
 }

@@ -52,7 +52,7 @@ static const char *number_text(char text[NUMBER_TEXT], const char *key, json_int
 static bool is_number_kind(const struct ss_setting *setting)
 {
     return setting->kind == SS_KIND_NUMBER || setting->kind == SS_KIND_LOOSE ||
-           setting->kind == SS_KIND_MARK || setting->kind == SS_KIND_PORT;
+           setting->kind == SS_KIND_PORT;
 }
 
 /* A value by the setting's rule, as text in *text; NULL when it says nothing. */
@@ -77,8 +77,7 @@ static enum ss_status scalar(const struct ss_raw *raw, const struct ss_setting *
         if (json_is_integer(value))
             *text = number_text(buffer, key, json_integer_value(value), false);
         else if (rule == SS_RULE_OURS && json_is_string(value) &&
-                 (setting->kind == SS_KIND_MARK ||
-                  ss_number_parse(&ignored, json_string_value(value), 0, UINT32_MAX)))
+                 ss_number_parse(&ignored, json_string_value(value), 0, UINT32_MAX))
             *text = json_string_value(value);
         else
             return ss_key_error("", key, "an integer");
@@ -143,6 +142,41 @@ static enum ss_status read_address(struct ss_raw *raw, const char *text)
     return SS_OK;
 }
 
+/* One entry. SS_ERR_ARGUMENT after the error line. */
+static enum ss_status read_port_entry(struct ss_raw *raw, const char *port_text,
+                                      const json_t *password)
+{
+    struct ss_config_server *servers, *server;
+    char buffer[NUMBER_TEXT];
+    const char *text;
+    uint32_t port;
+
+    if (!ss_number_parse(&port, port_text, 1, UINT16_MAX)) {
+        ss_log_error("invalid config file: port_password: '%s' is not a port from 1 to 65535",
+                     port_text);
+        return SS_ERR_ARGUMENT;
+    }
+    if (json_is_integer(password))
+        text = number_text(buffer, port_text, json_integer_value(password), true);
+    else if (json_is_string(password))
+        text = json_string_value(password);
+    else
+        return ss_key_error("port_password: ", port_text, "a string or an integer");
+
+    servers = ss_array_grow(raw->port_servers, &raw->port_server_count, sizeof *servers);
+    if (servers == NULL)
+        return SS_ERR_MEMORY;
+    raw->port_servers = servers;
+    server = &servers[raw->port_server_count - 1];
+    server->addresses = calloc(1, sizeof *server->addresses);
+    server->password = ss_text_copy(text);
+    if (server->addresses == NULL || server->password == NULL)
+        return SS_ERR_MEMORY;
+    server->addresses->port = (uint16_t)port;
+    server->address_count = 1;
+    return SS_OK;
+}
+
 static enum ss_status read_port_password(struct ss_raw *raw, const json_t *value, bool used)
 {
     const char *port_text;
@@ -157,34 +191,13 @@ static enum ss_status read_port_password(struct ss_raw *raw, const json_t *value
 
     json_object_foreach((json_t *)(uintptr_t)value, port_text, password)
     {
-        struct ss_config_server *servers, *server;
-        char buffer[NUMBER_TEXT];
-        const char *text;
-        uint32_t port;
+        enum ss_status status = read_port_entry(raw, port_text, password);
 
-        if (!ss_number_parse(&port, port_text, 1, UINT16_MAX)) {
-            ss_log_error("invalid config file: port_password: '%s' is not a port from 1 to 65535",
-                         port_text);
-            return SS_ERR_ARGUMENT;
-        }
-        if (json_is_integer(password))
-            text = number_text(buffer, port_text, json_integer_value(password), true);
-        else if (json_is_string(password))
-            text = json_string_value(password);
-        else
-            return ss_key_error("port_password: ", port_text, "a string or an integer");
-
-        servers = ss_array_grow(raw->port_servers, &raw->port_server_count, sizeof *servers);
-        if (servers == NULL)
-            return SS_ERR_MEMORY;
-        raw->port_servers = servers;
-        server = &servers[raw->port_server_count - 1];
-        server->addresses = calloc(1, sizeof *server->addresses);
-        server->password = ss_text_copy(text);
-        if (server->addresses == NULL || server->password == NULL)
-            return SS_ERR_MEMORY;
-        server->addresses->port = (uint16_t)port;
-        server->address_count = 1;
+        /* Of many users' ports one bad one must not stop the others. */
+        if (status == SS_ERR_ARGUMENT && raw->program == SS_PROGRAM_MANAGER)
+            continue;
+        if (status != SS_OK)
+            return status;
     }
     return SS_OK;
 }
@@ -263,8 +276,6 @@ static enum ss_status read_member(struct ss_raw *raw, const char *key, const jso
         return ss_member_words(&raw->plugin_args, "", "plugin_args", value);
     case SS_KIND_DNS:
         return read_dns(raw, value);
-    case SS_KIND_DSCP:
-        return ss_config_dscp_read(&raw->dscp, &raw->dscp_count, value);
     case SS_KIND_NOT_YET:
         ss_log_warn("'%s' is not supported and is ignored", key);
         return SS_OK;

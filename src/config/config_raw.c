@@ -141,7 +141,6 @@ void ss_raw_clear(struct ss_raw *raw)
     servers_free(raw->port_servers, raw->port_server_count);
     servers_free(raw->file_servers, raw->file_server_count);
     locals_free(raw->file_locals, raw->file_local_count);
-    free(raw->dscp);
     users_free(raw->users, raw->user_count);
     ss_config_identities_free(raw->identities, raw->identity_count);
     memset(raw, 0, sizeof *raw);
@@ -186,5 +185,6 @@ void ss_config_free(struct ss_config *config)
     ss_words_free(config->plugin_args);
     servers_free(config->servers, config->server_count);
     locals_free(config->locals, config->local_count);
+    free(config->hosts);
     memset(config, 0, sizeof *config);
 }

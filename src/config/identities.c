@@ -67,7 +67,7 @@ enum ss_status ss_config_identities_read(struct ss_config_identity **list, size_
         return SS_OK;
     if (!json_is_array(value))
         return ss_key_error(where, "users", "a list of objects");
-    if (program != SS_PROGRAM_SERVER) {
+    if (!ss_serves_ports(program)) {
         ss_log_warn("%s'users' are for ss-server; a client's password is the server's key, a colon "
                     "and the user's key",
                     where);

@@ -231,6 +231,24 @@ static void wiping_free(void *memory)
     free(block);
 }
 
+char *ss_json_dump(struct json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    json_decref(value);
+    return text;
+}
+
+void ss_json_text_free(char *text)
+{
+    json_free_t release;
+
+    if (text != NULL)
+        ss_wipe(text, strlen(text));
+    json_get_alloc_funcs(NULL, &release);
+    release(text);
+}
+
 void ss_json_start(void)
 {
     json_set_alloc_funcs(wiping_malloc, wiping_free);

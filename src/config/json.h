@@ -27,6 +27,11 @@ struct ss_json_error {
  */
 struct json_t *ss_json_parse(char *text, size_t len, struct ss_json_error *error);
 
+/* A value as text, in one line; takes the value over. NULL when memory is out. Only the following
+ * may free it, and wipes it. */
+char *ss_json_dump(struct json_t *value);
+void ss_json_text_free(char *text);
+
 /* Once, before the first document: makes freed documents wiped. */
 void ss_json_start(void);
 

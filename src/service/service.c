@@ -12,20 +12,18 @@
 #include "base/log.h"
 #include "crypto/random.h"
 #include "resolver/resolver.h"
+#include "service/manager.h"
+#include "service/report.h"
 #include "service/service_internal.h"
 #include "sys/helper.h"
 #include "sys/process.h"
 #include "sys/read_file.h"
-#include "sys/rights.h"
 #include "sys/system_log.h"
 
-#define EXIT_FATAL   255
-#define EXIT_REFUSED 1 /* what TPROXY needs is not allowed, as the classic has it */
-#define WORKERS_MAX  8
-/* Sockets at once that answer redirected datagrams. */
-#define REDIRECT_ANSWERS 256
-#define CONNECT_MAX_S    10
-#define SIGNALS_HANDLED  3
+#define EXIT_FATAL      255
+#define WORKERS_MAX     8
+#define CONNECT_MAX_S   10
+#define SIGNALS_HANDLED 3
 
 struct running {
     struct ss_service service;
@@ -36,6 +34,7 @@ struct running {
     uint32_t descriptors;
     uv_signal_t signals[SIGNALS_HANDLED];
     bool signals_open;
+    struct ss_report *report; /* NULL: there is nobody to tell */
 };
 
 /* Library heaps go in before any library allocates. */
@@ -59,6 +58,7 @@ static void stop(struct running *running, int exit_code)
 {
     running->exit_code = exit_code;
     close_signals(running);
+    ss_report_stop(&running->report);
     ss_plugins_close(running->service.plugins);
     ss_engine_stop(running->engine);
 }
@@ -120,9 +120,7 @@ static bool make_engine(struct running *running)
         .connect_timeout_ms = connect_s * 1000,
         .tcp_idle_timeout_ms = config->tcp_idle_timeout_s * 1000u,
         .half_open_timeout_ms = config->half_open_timeout_s * 1000u,
-        .listeners = listeners,
-        .max_associations = config->max_associations,
-        .udp_at_start = running->service.udp_plans != 0,
+        .max_associations = running->service.udp_plans != 0 ? config->max_associations : 0,
         .udp_timeout_ms = config->udp_timeout_s * 1000u,
         .mtu = config->mtu,
         .ipv6_first = config->ipv6_first,
@@ -136,10 +134,6 @@ static bool make_engine(struct running *running)
         .bind_ipv6 = config->bind_ipv6,
         .outgoing_sndbuf = (int)config->tcp_outgoing_sndbuf,
         .outgoing_rcvbuf = (int)config->tcp_outgoing_rcvbuf,
-        .mark = config->outbound_fwmark,
-        .max_answers = config->program == SS_PROGRAM_REDIR && running->service.udp_plans != 0
-                           ? REDIRECT_ANSWERS
-                           : 0,
         .codec_size = running->service.codec_size,
         .packet_link_size = running->service.packet_link_size,
     };
@@ -154,21 +148,6 @@ static bool make_engine(struct running *running)
     else
         ss_log_error("the relay can't be started: %s", ss_status_text(status));
     return false;
-}
-
-/* What sockets that are made later take, of root's rights. */
-static unsigned rights_needed(const struct ss_service *service)
-{
-    const struct ss_config *config = service->config;
-    unsigned rights = 0;
-
-    if (config->program == SS_PROGRAM_REDIR && service->udp_plans != 0)
-        rights |= SS_RIGHT_FOREIGN_ADDRESS | SS_RIGHT_LOW_PORT;
-    if (config->outbound_fwmark != 0)
-        rights |= SS_RIGHT_MARK;
-    if (config->interface != NULL)
-        rights |= SS_RIGHT_INTERFACE;
-    return rights;
 }
 
 static void free_service(struct ss_service *service)
@@ -213,19 +192,22 @@ static bool start_plugins(struct running *running)
     return ss_plugins_start(plugins);
 }
 
-static bool switch_user(const struct running *running)
+static bool seal_helper(const struct running *running)
 {
-    const struct ss_config *config = running->service.config;
+    if (running->service.config->user == NULL || running->helper == NULL ||
+        ss_helper_seal(running->helper) == SS_OK)
+        return true;
+    ss_log_error("the helper process is gone");
+    return false;
+}
+
+bool ss_service_switch_user(const struct ss_config *config)
+{
     const char *error_text;
     enum ss_status status;
 
     if (config->user != NULL) {
-        if (running->helper != NULL && ss_helper_seal(running->helper) != SS_OK) {
-            ss_log_error("the helper process is gone");
-            return false;
-        }
-        status =
-            ss_process_switch_user(config->user, rights_needed(&running->service), &error_text);
+        status = ss_process_switch_user(config->user, &error_text);
         if (status == SS_ERR_NOT_FOUND)
             ss_log_error("run_as user '%s' could not be found.", config->user);
         else if (status != SS_OK)
@@ -281,11 +263,10 @@ static int serve(struct running *running)
     if (config->nameservers != NULL)
         ss_log_info("using nameserver: %s", config->nameservers);
     ss_service_log_providers(&running->service);
-    if (!ss_service_may_redirect(&running->service))
-        return EXIT_REFUSED;
     if (!start_helper(running) || !make_engine(running) ||
         !ss_service_listen(&running->service, running->engine) || !open_signals(running) ||
-        !start_plugins(running) || !switch_user(running))
+        !ss_report_start(&running->report, &running->service, ss_engine_loop(running->engine)) ||
+        !start_plugins(running) || !seal_helper(running) || !ss_service_switch_user(config))
         return EXIT_FATAL;
     if (ss_engine_start_workers(running->engine) != SS_OK) {
         ss_log_error("the worker threads can't be started");
@@ -347,6 +328,7 @@ static int run(const struct ss_config *config, const char *ident)
 done:
     close_signals(&running);
     ss_plugins_close(running.service.plugins);
+    ss_report_stop(&running.report);
     ss_engine_free(running.engine);
     free_service(&running.service);
     ss_helper_end(running.helper);
@@ -357,7 +339,12 @@ done:
 static int check_config(const struct ss_config *config)
 {
     struct ss_service service = {.config = config};
-    bool good = prepare(&service);
+    bool good;
+
+    if (config->program == SS_PROGRAM_MANAGER)
+        good = ss_manager_check(config);
+    else
+        good = prepare(&service);
 
     if (good)
         ss_config_print(config, stdout);
@@ -392,7 +379,8 @@ int ss_service_main(enum ss_program program, int argc, char **argv)
         break;
     case SS_TASK_SERVE:
         ss_log_set_level((enum ss_log_level)config.log_level);
-        exit_code = run(&config, argv[0]);
+        exit_code = config.program == SS_PROGRAM_MANAGER ? ss_manager_run(&config, argv[0])
+                                                         : run(&config, argv[0]);
         break;
     }
     ss_config_free(&config);

@@ -72,8 +72,6 @@ bool ss_service_supports(const struct ss_config *config)
 {
     if (config->acl != NULL)
         return refuse("acl: access control lists are");
-    if (config->manager_address != NULL)
-        return refuse("manager_address: reports to a manager are");
     return plugins_can_be_reached(config) && users_can_log_in(config);
 }
 
@@ -130,8 +128,6 @@ void ss_service_log_options(const struct ss_config *config)
     /* ss-tunnel has always said it for the option alone, where that was met. */
     if (config->no_delay && config->program != SS_PROGRAM_TUNNEL)
         ss_log_info("enable TCP no-delay");
-    if (config->tcp_tproxy)
-        ss_log_info("tcp tproxy mode enabled");
     log_buffer("incoming", "send", config->tcp_incoming_sndbuf);
     log_buffer("incoming", "receive", config->tcp_incoming_rcvbuf);
     log_buffer("outgoing", "send", config->tcp_outgoing_sndbuf);

@@ -2,11 +2,7 @@
 #include "service/service_internal.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <uv.h>
 
 #include "base/log.h"
 
@@ -164,55 +160,35 @@ static void log_users(const struct ss_service *service)
     free(lines);
 }
 
-static void log_upstream(const struct ss_upstream *upstream, uint64_t now_ms, bool udp)
+struct ss_port_traffic *ss_service_port_traffic(const struct ss_service *service, size_t *count)
 {
-    bool bracket = strchr(upstream->endpoint.host, ':') != NULL;
-    struct ss_upstream_view view;
-    char time[32] = "not measured", avoided[48] = "", over_udp[96] = "", udp_avoided[48] = "";
+    struct ss_port_traffic *ports = calloc(service->plan_count + 1, sizeof *ports);
 
-    ss_upstream_state_view(upstream->state, now_ms, &view);
-    if (view.connect_us != 0)
-        snprintf(time, sizeof time, "%" PRIu32 ".%" PRIu32 " ms", view.connect_us / 1000,
-                 view.connect_us / 100 % 10);
-    if (view.avoided_ms != 0)
-        snprintf(avoided, sizeof avoided, ", avoided for %" PRIu32 " s",
-                 (view.avoided_ms + 999) / 1000);
-    if (view.udp_avoided_ms != 0)
-        snprintf(udp_avoided, sizeof udp_avoided, ", avoided for %" PRIu32 " s",
-                 (view.udp_avoided_ms + 999) / 1000);
-    if (udp)
-        snprintf(over_udp, sizeof over_udp,
-                 "; UDP chosen %" PRIu64 " times, %" PRIu64 " failures%s", view.associations,
-                 view.udp_failures, udp_avoided);
-    ss_log_info("traffic: server %s%s%s:%u: chosen %" PRIu64 " times, %" PRIu64 " connects, %" PRIu64
-                " failures, %s%s%s",
-                bracket ? "[" : "", upstream->endpoint.host, bracket ? "]" : "",
-                upstream->endpoint.port, view.chosen, view.connects, view.failures, time, avoided,
-                over_udp);
+    *count = 0;
+    for (size_t i = 0; ports != NULL && i < service->plan_count; i++) {
+        const struct ss_plan *plan = &service->plans[i];
+        struct ss_traffic traffic = {0};
+        size_t at = 0;
+
+        if (plan->listener != NULL)
+            ss_listener_traffic(plan->listener, &traffic);
+        else if (plan->udp_port != NULL)
+            ss_udp_port_traffic(plan->udp_port, &traffic);
+        while (at < *count && ports[at].port != plan->options.address.port)
+            at++;
+        if (at == *count)
+            ports[(*count)++].port = plan->options.address.port;
+        ports[at].rx_bytes += traffic.rx_bytes;
+        ports[at].tx_bytes += traffic.tx_bytes;
+    }
+    return ports;
 }
 
-/* The upstream servers of a client: those for TCP, and those for UDP alone. */
-static void log_upstreams(const struct ss_service *service, struct ss_engine *engine)
-{
-    const struct ss_upstreams *tcp = &service->tcp_upstreams, *udp = &service->udp_upstreams;
-    uint64_t now_ms = uv_now(ss_engine_loop(engine));
-
-    for (size_t i = 0; i < tcp->count; i++)
-        log_upstream(&tcp->list[i], now_ms,
-                     service->udp_bound != 0 &&
-                         ss_upstreams_find(udp->list, udp->count, &tcp->list[i].endpoint) != NULL);
-    for (size_t i = 0; i < udp->count; i++)
-        if (ss_upstreams_find(tcp->list, tcp->count, &udp->list[i].endpoint) == NULL)
-            log_upstream(&udp->list[i], now_ms, true);
-}
-
-void ss_service_log_traffic(const struct ss_service *service, struct ss_engine *engine)
+void ss_service_log_traffic(const struct ss_service *service, const struct ss_engine *engine)
 {
     log_totals(engine, service->udp_bound != 0);
-    if (service->config->program != SS_PROGRAM_SERVER) {
-        log_upstreams(service, engine);
+    if (service->config->program != SS_PROGRAM_SERVER)
         return;
-    }
     log_ports(service);
     log_users(service);
 }

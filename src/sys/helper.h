@@ -70,6 +70,9 @@ struct ss_child_options {
     int descriptors[3];
     /* The definition is kept until ss_helper_forget_child, for ss_helper_start_again. */
     bool keep;
+    /* It leaves a process in the background and ends: its group is left alone then, until the
+     * helper ends. */
+    bool leaves;
 };
 
 /*

@@ -42,6 +42,7 @@ struct ss_helper_request {
     uint32_t text_len, argc, envc, given; /* START */
     uint32_t descriptors;                 /* START, START_AGAIN: bit n: one for n comes along */
     uint32_t keep;                        /* START */
+    uint32_t leaves;                      /* START */
     uint32_t index;                       /* OPEN */
     uint32_t bind;                        /* BIND: the bits below */
     struct ss_addr address;               /* BIND */

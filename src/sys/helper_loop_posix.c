@@ -28,6 +28,7 @@ struct child {
     uint64_t started_ms, ended_ms;
     uint64_t kill_ms;                 /* when SIGKILL is due; 0: it is not ending */
     bool privileged;                  /* defined before the seal */
+    bool leaves;                      /* what is left of its group is meant to stay */
     struct ss_definition *definition; /* NULL: not kept */
 };
 
@@ -146,6 +147,7 @@ static void start(struct helper *helper, const struct ss_helper_request *request
     if (child != NULL) {
         error = run_child(helper, child, definition, placed);
         pid = child->pid;
+        child->leaves = request->leaves != 0;
         if (request->keep != 0) {
             child->definition = definition;
             definition = NULL;
@@ -306,7 +308,8 @@ static void note_group(void *owner, pid_t pid, pid_t parent, pid_t group)
     (void)pid;
     (void)parent;
     for (size_t i = 0; i < helper->count; i++)
-        if (helper->children[i].pid == group && helper->children[i].leader_gone)
+        if (helper->children[i].pid == group && helper->children[i].leader_gone &&
+            !helper->children[i].leaves)
             helper->children[i].group_lives = true;
 }
 
@@ -332,7 +335,7 @@ static bool advance(struct helper *helper)
 
     for (size_t i = 0; i < helper->count; i++) {
         helper->children[i].group_lives = false;
-        look |= helper->children[i].leader_gone;
+        look |= helper->children[i].leader_gone && !helper->children[i].leaves;
     }
     if (look)
         (void)ss_process_visit(note_group, helper);

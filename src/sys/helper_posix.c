@@ -290,7 +290,8 @@ static bool put_texts(char *text, struct ss_helper_request *request,
 enum ss_status ss_helper_start_child(struct ss_helper *helper, uint32_t id,
                                      const struct ss_child_options *options)
 {
-    struct ss_helper_request request = {.kind = SS_REQUEST_START, .id = id, .keep = options->keep};
+    struct ss_helper_request request = {
+        .kind = SS_REQUEST_START, .id = id, .keep = options->keep, .leaves = options->leaves};
     char *text = malloc(SS_HELPER_TEXT_MAX);
     volatile char *p = text;
     enum ss_status status = SS_ERR_ARGUMENT;
