@@ -21,14 +21,15 @@ enum ss_key_fault_kind {
     SS_KEY_HAS_NO_CHAINS,      /* several keys, or users, with a method without identity headers */
     SS_KEY_CHAIN_TOO_LONG,     /* `given` keys, at most `needed` are allowed */
     SS_KEY_OF_SERVER_IS_CHAIN, /* a server with users takes one key */
-    SS_KEY_IS_DOUBLE           /* two users have it */
+    SS_KEY_IS_DOUBLE,          /* two users have it */
+    SS_KEY_IS_THE_SERVERS      /* a user has the key that all users have */
 };
 
 struct ss_key_fault {
     enum ss_key_fault_kind kind;
     size_t needed, given; /* bytes */
     size_t position;      /* of the key in its chain, from 0 */
-    size_t user;          /* of the user in the list, from 0; only ss_users_new sets it */
+    size_t user;          /* of the user in the list, from 0, where it is a user's */
 };
 
 /*

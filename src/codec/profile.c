@@ -109,6 +109,22 @@ static enum ss_status set_users(struct ss_profile *profile, struct ss_users *use
     return SS_OK;
 }
 
+/* The server's key is known to all its users, so with it none of them could be told from another. A
+ * next server may well have the same key as this one. */
+static enum ss_status check_users(const struct ss_users *users, struct ss_view key,
+                                  struct ss_key_fault *fault)
+{
+    uint8_t identity[SS_IDENTITY_LEN];
+    const struct ss_user *user;
+
+    ss_kdf_identity(identity, key);
+    user = ss_users_find(users, identity);
+    if (user == NULL || user->next != NULL)
+        return SS_OK;
+    *fault = (struct ss_key_fault){.kind = SS_KEY_IS_THE_SERVERS, .user = user->index};
+    return SS_ERR_KEY;
+}
+
 /* Reads the key or the chain, and says what is wrong with it. */
 static enum ss_status read_keys(uint8_t keys[SS_CHAIN_MAX][SS_KEY_MAX], size_t *count,
                                 const struct ss_profile_options *options,
@@ -136,7 +152,7 @@ static enum ss_status read_keys(uint8_t keys[SS_CHAIN_MAX][SS_KEY_MAX], size_t *
         *fault =
             (struct ss_key_fault){.kind = SS_KEY_OF_SERVER_IS_CHAIN, .needed = 1, .given = *count};
     else
-        return SS_OK;
+        return check_users(options->users, (struct ss_view){keys[0], method->key_len}, fault);
     return SS_ERR_KEY;
 }
 

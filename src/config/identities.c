@@ -73,6 +73,9 @@ enum ss_status ss_config_identities_read(struct ss_config_identity **list, size_
                     where);
         return SS_OK;
     }
+    /* Without users a server takes its own key for a client's, and who was a user has that key. */
+    if (json_array_size(value) == 0)
+        return ss_key_error(where, "users", "a list with at least one user, or left out");
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *object = json_array_get(value, i);
         struct ss_where at = ss_where_is(where, "users", i);

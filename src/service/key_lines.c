@@ -128,6 +128,9 @@ void ss_service_log_key_fault(const struct ss_config *config, size_t index,
     case SS_KEY_IS_DOUBLE:
         ss_log_error("%sanother user has the same key", place);
         break;
+    case SS_KEY_IS_THE_SERVERS:
+        ss_log_error("%sthat is the server's own key, which all users have", place);
+        break;
     case SS_KEY_IS_FINE:
         break;
     }

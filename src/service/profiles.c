@@ -85,7 +85,7 @@ static enum ss_status make_2022(struct ss_profile **profile, struct ss_service *
         status = SS_ERR_KEY;
     }
     if (status == SS_ERR_KEY)
-        ss_service_log_key_fault(config, index, &fault, false);
+        ss_service_log_key_fault(config, index, &fault, fault.kind == SS_KEY_IS_THE_SERVERS);
     ss_users_release(options->users);
     return status;
 }

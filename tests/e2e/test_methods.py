@@ -257,6 +257,22 @@ class Users(Base):
         self.assert_works(self.client_of(server, method, server_key + ":" + known),
                           self.target(targets.echo))
 
+    def test_keys_of_users_that_are_refused(self):
+        """By name; and a list of nobody, which would let in who has the server's key."""
+        method = AES[0]
+        key, other = self.key(method), self.key(method)
+        for users, says in (
+                ([], "'users' must be a list with at least one user"),
+                ([("ann", other), ("bob", key)], "users[1] 'bob': that is the server's own key"),
+                ([("ann", other), ("bob", other)], "users[1] 'bob': another user has the same"),
+                ([("ann", self.key(AES[1]))], "users[0] 'ann': " + method + " needs a key of 16")):
+            path = self.file({"server": "127.0.0.1", "server_port": 8388, "method": method,
+                              "password": key, "users": [{"name": name, "password": password}
+                                                         for name, password in users]})
+            ended = self.run_to_end("ss-server", "-c", path)
+            self.assertEqual(ended.returncode, 255)
+            self.assertIn(says, ended.stderr)
+
     def test_urls_of_users(self):
         """--print-url gives each user a URL that a client can start from."""
         method = AES[0]

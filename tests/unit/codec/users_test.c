@@ -183,6 +183,8 @@ static void a_server_with_users_has_one_key_of_an_aes_method(void **state)
 {
     const struct ss_method *method = ss_method_find("2022-blake3-aes-128-gcm");
     const struct ss_user_options user = {.name = "a", .password = view_of(KEY_16)};
+    const struct ss_endpoint host = {.host = "next.test", .port = 8388};
+    const struct ss_user_options next = {.name = "a", .password = view_of(KEY_16), .next = &host};
     struct ss_key_fault fault;
     struct ss_profile_options options = {.method = method, .fault = &fault};
     struct ss_profile *profile;
@@ -193,6 +195,15 @@ static void a_server_with_users_has_one_key_of_an_aes_method(void **state)
     assert_int_equal(ss_profile_new(&profile, &options), SS_ERR_KEY);
     assert_int_equal(fault.kind, SS_KEY_OF_SERVER_IS_CHAIN);
     options.password = view_of(KEY_16B);
+    assert_int_equal(ss_profile_new(&profile, &options), SS_OK);
+    ss_profile_release(profile);
+    /* The key that all users have is nobody's own. */
+    options.password = view_of(KEY_16);
+    assert_int_equal(ss_profile_new(&profile, &options), SS_ERR_KEY);
+    assert_int_equal(fault.kind, SS_KEY_IS_THE_SERVERS);
+    assert_int_equal(fault.user, 0);
+    ss_users_release(options.users);
+    assert_int_equal(ss_users_new(&options.users, method, &next, 1, &fault), SS_OK);
     assert_int_equal(ss_profile_new(&profile, &options), SS_OK);
     ss_profile_release(profile);
     options.method = ss_method_find("2022-blake3-chacha20-poly1305");
@@ -234,7 +245,8 @@ static void tags_are_let_go_with_the_last_holder(void **state)
     const struct ss_user_options second[] = {
         {.name = "b", .password = view_of(KEY_16B), .tag = &both}, {.name = "c"}};
     const struct ss_method *method = ss_method_find("2022-blake3-aes-128-gcm");
-    struct ss_profile_options options = {.method = method, .password = view_of(KEY_16B)};
+    struct ss_profile_options options = {.method = method,
+                                         .password = view_of("AAAAAAAAAAAAAAAAAAAAAA")};
     struct ss_key_fault fault;
     struct ss_profile *profile;
     struct ss_users *list, *session;

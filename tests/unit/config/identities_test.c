@@ -65,7 +65,6 @@ static void users_of_a_classic_file_and_of_an_entry(void **state)
     check_users(&r->config.servers[0]);
     reading_end(r);
 
-    assert_true(reading_takes(S, "{" STANDARD ",\"users\":[]}"));
     assert_true(reading_takes(S, "{" STANDARD ",\"users\":null}"));
 }
 
@@ -87,6 +86,7 @@ static void wrong_users_are_named(void **state)
     } cases[] = {
         {"5", "'users' must be a list of objects"},
         {"{}", "'users' must be a list of objects"},
+        {"[]", "'users' must be a list with at least one user, or left out"},
         {"[5]", "users[0]: option 'users' must be a list of objects"},
         {"[{\"password\":\"x\"}]", "users[0]: 'name' is missing"},
         {"[{\"name\":5,\"password\":\"x\"}]", "users[0]: option 'name' must be a string"},

@@ -184,7 +184,9 @@ static void users_and_their_keys(void **state)
     static const char method[] = "2022-blake3-aes-128-gcm";
     (void)state;
 
-    assert_true(users_serve(method, KEY_16, KEY_16));
+    assert_true(users_serve(method, KEY_16, "AAAAAAAAAAAAAAAAAAAAAA=="));
+    assert_false(users_serve(method, KEY_16, KEY_16));
+    assert_true(said("ERROR: users[1] 'bob': that is the server's own key, which all users have"));
     assert_false(users_serve(method, KEY_16, "/////////////////////w"));
     assert_true(said("ERROR: users[1] 'bob': another user has the same key"));
     assert_false(users_serve(method, KEY_16, "AAAA"));
