@@ -2,10 +2,14 @@
 """TCP throughput and CPU cost of a chain of two relays, side by side.
 
     compare.py --bin build/bin --peer libev=/usr/bin [--json docs/measurements/NAME.json]
+    compare.py --bin build/bin --server shadowsocks-rust --server shadowsocks-go [--single]
+    compare.py --bin build/bin --load streams --streams 100 | --load small --write 1400 | --load short
 
 The way of the bytes is iperf3 -> ss-tunnel -> ss-server -> iperf3 -s for ours and for each peer,
 iperf3 -> null_relay -> null_relay -> iperf3 -s for the null chain, and the same with
-`--aead METHOD` for the cost model. The chains take turns, round after round; what is printed is the
+`--aead METHOD` for the cost model. A --server is another implementation behind our ss-tunnel;
+--single gives each one thread. The other loads are those of tcp_load: many streams, small writes,
+and short connections, for which "GB" reads "million connections". The chains take turns, round after round; what is printed is the
 median of the rounds. CPU seconds are user and system time of the one process, per 10^9 bytes of
 payload. Ratios above 1 in throughput, and below 1 in CPU, are in our favour.
 """
@@ -19,7 +23,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import ports, proc, programs  # noqa: E402
+from support import peers, ports, proc, programs  # noqa: E402
 
 PASSWORD = "barfoo!"
 METHODS = "aes-128-gcm,aes-256-gcm,chacha20-ietf-poly1305"
@@ -41,15 +45,27 @@ class Chain:
             program.kill()
 
 
-def shadowsocks(name, directory, method, target, extra=()):
+def shadowsocks(name, directory, method, target, extra=(), key=PASSWORD):
     server, entry = ports.free_port(), ports.free_port()
     back = programs.Program(
-        [programs.find(directory, "ss-server"), "-s", "127.0.0.1", "-p", server, "-k", PASSWORD,
+        [programs.find(directory, "ss-server"), "-s", "127.0.0.1", "-p", server, "-k", key,
          "-m", method, *extra]).await_listening(server)
     front = programs.Program(
         [programs.find(directory, "ss-tunnel"), "-s", "127.0.0.1", "-p", server, "-l", entry, "-L",
-         "127.0.0.1:%d" % target, "-k", PASSWORD, "-m", method, *extra]).await_listening(entry)
+         "127.0.0.1:%d" % target, "-k", key, "-m", method, *extra]).await_listening(entry)
     return Chain(name, front, back, entry)
+
+
+def behind_ours(peer, directory, method, target, options):
+    """Another server, with our client in front."""
+    server, entry = ports.free_port(), ports.free_port()
+    key = programs.key_for(directory, method)
+    back = peer.serve(peers.Server(method, key, server, udp=False))
+    front = programs.Program(
+        [programs.find(directory, "ss-tunnel"), "-s", "127.0.0.1", "-p", server, "-l", entry, "-L",
+         "127.0.0.1:%d" % target, "-k", key, "-m", method, "--workers",
+         str(options.workers)]).await_listening(entry)
+    return Chain(peer.name, front, back, entry)
 
 
 def null(name, path, target, extra=()):
@@ -75,7 +91,38 @@ class Iperf:
         self.process.await_log("Server listening", 30, self.runs)
 
 
+class Loads:
+    """The same for the loads of tcp_load."""
+
+    def __init__(self, options):
+        self.path = os.path.join(options.bin, "tcp_load")
+        self.port = ports.free_port()
+        self.process = programs.Program([self.path, "--serve", self.port])
+        self.process.await_listening(self.port)
+        self.options = options
+
+    def run(self, chain, down):
+        options = self.options
+        load = "short" if options.load == "short" else "down" if down else "up"
+        command = [self.path, "--to", chain.entry, "--load", load, "--streams", options.streams,
+                   "--seconds", options.seconds]
+        if options.load == "small":
+            command += ["--write", options.write]
+        made = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              timeout=options.seconds * 4 + 60)
+        if made.returncode != 0:
+            raise Failed("%s: %s" % (chain.name, made.stderr))
+        result = json.loads(made.stdout)
+        # Short connections are counted, in thousands as if each were a kilobyte.
+        count = result["connections"] * 1000 if load == "short" else result["bytes"]
+        return count, count / result["seconds"]
+
+
 def one_round(chain, iperf, seconds, down, streams):
+    if isinstance(iperf, Loads):
+        before = [proc.cpu_seconds(program.pid) for program in (chain.front, chain.back)]
+        received, rate = iperf.run(chain, down)
+        return costs_of(chain, before, received, rate)
     before = [proc.cpu_seconds(program.pid) for program in (chain.front, chain.back)]
     command = ["iperf3", "-c", "127.0.0.1", "-p", str(chain.entry), "-t", str(seconds), "-J",
                "-P", str(streams)]
@@ -88,6 +135,10 @@ def one_round(chain, iperf, seconds, down, streams):
         rate = result["end"]["sum_received"]["bits_per_second"] / 8
     except (ValueError, KeyError):
         raise Failed("%s: iperf3 says %s" % (chain.name, run.stdout + run.stderr))
+    return costs_of(chain, before, received, rate)
+
+
+def costs_of(chain, before, received, rate):
     after = [proc.cpu_seconds(program.pid) for program in (chain.front, chain.back)]
     costs = [(end - start) / received * 1e9 for start, end in zip(before, after)]
     return {"bytes": received, "bytes_per_second": rate, "front_cpu_s_per_gb": costs[0],
@@ -110,13 +161,13 @@ def ratio(one, other):
 def table(method, direction, chains):
     ours = chains[0]
     print("\n%s, %s" % (method, direction))
-    print("%-12s %8s %7s  %11s %11s   %s" % (
+    print("%-18s %8s %7s  %11s %11s   %s" % (
         "chain", "GB/s", "spread", "client s/GB", "server s/GB",
         "ours/it: speed, client CPU, server CPU"))
     for chain in chains:
         speed = median(chain, "bytes_per_second")
         front, back = median(chain, "front_cpu_s_per_gb"), median(chain, "back_cpu_s_per_gb")
-        line = "%-12s %8.3f %6.0f%%  %11.3f %11.3f" % (
+        line = "%-18s %8.3f %6.0f%%  %11.3f %11.3f" % (
             chain.name, speed / 1e9, 100 * spread(chain, "bytes_per_second"), front, back)
         if chain is not ours:
             line += "   %6.3f %6.3f %6.3f" % (
@@ -133,10 +184,20 @@ def measure(options, method, direction, iperf):
     chains = []
     try:
         ours = ["--workers", str(options.workers)]
-        chains.append(shadowsocks("ours", options.bin, method, target, ours))
+        chains.append(shadowsocks("ours", options.bin, method, target, ours,
+                                  programs.key_for(options.bin, method)))
         if os.path.exists(relay):
             chains.append(null("null", relay, target))
-            chains.append(null("model", relay, target, ["--aead", method]))
+            if not method.startswith("2022-"):
+                chains.append(null("model", relay, target, ["--aead", method]))
+        for name in options.server:
+            peer = next(kind for kind in peers.OTHERS if kind.name == name)()
+            if not peer.there() or not peer.offers("server", method):
+                print("%s: SKIPPED, %s" % (name, "it does not offer " + method if peer.there()
+                                           else "it is not here (%s)" % peer.package))
+                continue
+            peer.single = options.single
+            chains.append(behind_ours(peer, options.bin, method, target, options))
         for peer in options.peer:
             name, _, directory = peer.partition("=")
             chains.append(shadowsocks(name, directory, method, target))
@@ -159,6 +220,11 @@ def main():
     parser.add_argument("--bin", required=True, help="folder of our programs and null_relay")
     parser.add_argument("--null", help="null_relay, when it is not in --bin")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=DIR")
+    parser.add_argument("--server", action="append", default=[],
+                        choices=[kind.name for kind in peers.OTHERS])
+    parser.add_argument("--single", action="store_true", help="one thread a server")
+    parser.add_argument("--load", choices=("bulk", "streams", "small", "short"), default="bulk")
+    parser.add_argument("--write", type=int, default=1400, help="bytes a write, of --load small")
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4)
@@ -171,7 +237,7 @@ def main():
     load = os.getloadavg()[0]
     if load > 0.5:
         print("note: the load of this machine is %.1f before the first run; others count in" % load)
-    iperf = Iperf()
+    iperf = Iperf() if options.load == "bulk" else Loads(options)
     results = []
     try:
         for method in options.methods.split(","):
@@ -191,6 +257,7 @@ def main():
             json.dump({"machine": {"processor": cpu, "cores": os.cpu_count(),
                                    "kernel": platform.release(), "load_before": load},
                        "rounds": options.rounds, "seconds": options.seconds,
+                       "load": options.load, "write": options.write,
                        "streams": options.streams, "workers": options.workers,
                        "results": results}, file, indent=1)
             file.write("\n")

@@ -66,6 +66,8 @@ class Peer:
     users = False
     relays = False
     udp_at_socks_port = True
+    # Whether a server is to have one thread, where it can be told.
+    single = False
 
     def __init__(self, directories=()):
         self.directories = [*directories, os.path.expanduser("~/.cargo/bin"),
@@ -105,6 +107,10 @@ class Peer:
     def refuses_method(self, log):
         """Whether the log of a start that failed says that there is no such method."""
         return False
+
+    def _threads(self):
+        """In front of the command of a program in Go."""
+        return ["env", "GOMAXPROCS=1"] if self.single else []
 
     def _start(self, command, port, udp):
         program = programs.Program(command)
@@ -241,7 +247,8 @@ class Rust(Peer):
     def server_command(self, server):
         # Users are read in the list of servers alone.
         return [self.path("ssserver"), "-c", write_json(
-            {"servers": [classic_server(server)], "no_delay": True})]
+            {"servers": [classic_server(server)], "no_delay": True,
+             **({"runtime": {"mode": "single_thread"}} if self.single else {})})]
 
     def client_command(self, client):
         return [self.path("sslocal"), "-c", write_json(
@@ -295,7 +302,7 @@ class SingBox(Peer):
         return self._run([inbound], [outbound])
 
     def _run(self, inbounds, outbounds):
-        return [self.path("sing-box"), "run", "-c", write_json(
+        return [*self._threads(), self.path("sing-box"), "run", "-c", write_json(
             {"log": {"level": "info", "disabled": False}, "inbounds": inbounds,
              "outbounds": outbounds, "route": {"default_domain_resolver": "hosts"},
              "dns": {"servers": [{"type": "hosts", "tag": "hosts",
@@ -340,7 +347,7 @@ class Go(Peer):
                 "udpListeners": [{"network": "udp", "address": address}]}
 
     def _run(self, servers, clients):
-        return [self.path("shadowsocks-go"), "-confPath", write_json(
+        return [*self._threads(), self.path("shadowsocks-go"), "-confPath", write_json(
             {"servers": servers, "clients": clients})]
 
 
