@@ -323,8 +323,7 @@ static int run(const struct ss_config *config, const char *ident)
         }
     }
     exit_code = serve(&running);
-    if (exit_code == 0)
-        ss_background_leave(&running.background);
+    ss_background_leave(&running.background);
 done:
     close_signals(&running);
     ss_plugins_close(running.service.plugins);

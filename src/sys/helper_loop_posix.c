@@ -403,7 +403,7 @@ static void signal_groups(const struct helper *helper, int number)
 
 static void end_all(struct helper *helper)
 {
-    const struct timespec tick = {.tv_nsec = 5000000};
+    const struct timespec tick = {.tv_nsec = 10000000};
     uint64_t begin = now_ms();
     struct sweep sweep = {.helper = helper, .signal = SIGTERM};
     sigset_t none;

@@ -6,7 +6,8 @@
 
 The target is an address of this machine, or any name: a DNS stub of the test then answers it anew
 for each connection. Connections come one after another and several at once, with small and large
-payloads, slow readers, half-closes, resets and refused targets. Exit status 1 unless it is 0 in each
+payloads, slow readers, half-closes, resets and refused targets; with --plugin all of it goes through
+plugins (tests/sip003_fixture.py) that stand before each program. Exit status 1 unless it is 0 in each
 program that was asked for. --trace prints where the first allocations come from.
 """
 
@@ -23,7 +24,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import dns_stub, ports, proc, programs, socks, targets, wait  # noqa: E402
+from support import dns_stub, plugins, ports, proc, programs, socks, targets, wait  # noqa: E402
 
 KINDS = ("mallocs", "callocs", "reallocs", "aligned", "maps")
 FIELDS = ("magic",) + KINDS + ("frees", "bytes", "traces")
@@ -182,6 +183,7 @@ def main():
     parser.add_argument("--program", choices=("server", "local", "tunnel", "all"), default="all")
     parser.add_argument("--workers", default="1")
     parser.add_argument("--connections", type=int, default=200)
+    parser.add_argument("--plugin", action="store_true")
     parser.add_argument("--trace", type=int, default=0)
     parser.add_argument("--self-test", metavar="PROGRAM")
     options = parser.parse_args()
@@ -208,9 +210,21 @@ def main():
     running = {}
 
     def start(name, port, *arguments):
+        env = dict(audits[name].env)
+        fixture = None
+        if options.plugin:
+            # The counters are the program's: what it starts must not load the shim as well.
+            fixture = plugins.Fixture("server" if name == "server" else "client")
+            env.update(fixture.env)
+            words = ["-u", "LD_PRELOAD", fixture.path]
+            arguments += ("--plugin", "env", *("--plugin-args=" + word for word in words))
         running[name] = programs.Program(
             [programs.find(options.bin, "ss-" + name), "-s", "127.0.0.1", "-p", server, *common,
-             *arguments], env=audits[name].env).await_listening(port)
+             *arguments], env=env)
+        if fixture is None or name != "server":
+            running[name].await_listening(port)
+        if fixture is not None:
+            fixture.await_relaying()
 
     start("server", server, *server_arguments)
     start("local", local, "-l", local)

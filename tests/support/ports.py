@@ -46,6 +46,11 @@ def free_port():
     raise RuntimeError("no free port found")
 
 
+def is_free(port):
+    """Whether a TCP port of 127.0.0.1 can be bound now."""
+    return _free(port, socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1")
+
+
 def closed_port():
     """A port on which nothing listens, and nothing of these tests will."""
     return free_port()

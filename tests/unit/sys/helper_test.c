@@ -501,6 +501,34 @@ static void secrets_are_wiped_in_the_helper_alone(void **state)
     ss_helper_end(helper);
 }
 
+/* Nobody sends such, so whoever does is not the program any more. */
+static void a_message_that_is_no_request_ends_the_helper(void **state)
+{
+    static const struct ss_helper_request cases[] = {
+        {.kind = 99},
+        {.kind = UINT32_MAX},
+        {.kind = SS_REQUEST_START, .text_len = 1},   /* which is not there */
+        {.kind = SS_REQUEST_STOP, .descriptors = 1}, /* the same */
+        {.kind = SS_REQUEST_START, .text_len = UINT32_MAX},
+    };
+    struct ss_notice notice;
+
+    (void)state;
+    for (size_t i = 0; i <= sizeof cases / sizeof cases[0]; i++) {
+        struct ss_helper *helper = begin();
+        bool whole = i < sizeof cases / sizeof cases[0];
+        int out;
+
+        shell(helper, 1, "echo; exec sleep 1000", &out, false);
+        read_line(out);
+        assert_true(send(ss_helper_descriptor(helper), &cases[whole ? i : 0],
+                         whole ? sizeof cases[0] : sizeof cases[0] - 1, MSG_NOSIGNAL) > 0);
+        assert_int_equal(ss_helper_wait(helper, &notice, WAIT_MS), SS_ERR_RESET);
+        assert_string_equal(read_to_end(out), ""); /* the child has ended with it */
+        ss_helper_end(helper);
+    }
+}
+
 /* Whatever a message says of itself, only texts that are there are looked at. */
 static void definitions_are_bounded_by_their_texts(void **state)
 {
@@ -551,6 +579,7 @@ int helper_tests(void)
         cmocka_unit_test(a_helper_that_is_gone_is_told),
         cmocka_unit_test(the_helper_does_not_heed_signals_for_the_program),
         cmocka_unit_test(secrets_are_wiped_in_the_helper_alone),
+        cmocka_unit_test(a_message_that_is_no_request_ends_the_helper),
         cmocka_unit_test(definitions_are_bounded_by_their_texts),
     };
 
