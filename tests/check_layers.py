@@ -24,7 +24,8 @@ MAY_INCLUDE = {
     "proto": "base",
     "base": "",
 }
-# Header name (as it begins) -> the folders whose .c files may use it.
+# Header name (as it begins) -> the folders whose .c files, and headers for the folder alone, may use
+# it.
 OUTSIDE = {
     "uv.h": "net resolver relay service",
     "ares": "resolver",
@@ -83,7 +84,8 @@ def faults(source):
                     continue
                 for prefix, folders in OUTSIDE.items():
                     if header.startswith(prefix):
-                        places = IN_HEADERS.get(prefix, "") if name.endswith(".h") else folders
+                        is_public = name.endswith(".h") and not name.endswith("_internal.h")
+                        places = IN_HEADERS.get(prefix, "") if is_public else folders
                         if folder not in places.split():
                             yield where, "<%s> has no place here" % header
                 if folder in PURE.split() and SYSTEM.search(header):

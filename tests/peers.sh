@@ -12,7 +12,7 @@
 set -eu
 
 RUST_VERSION=1.24.0     # needs Rust 1.88
-SHADOWSOCKS_GO=v1.15.0  # needs a Go proxy that serves it
+SHADOWSOCKS_GO=v1.14.0
 SING_BOX=v1.14.1        # needs Go 1.25.5
 
 jobs=${PEERS_JOBS:-1}
@@ -50,9 +50,25 @@ go_install() {
     GOFLAGS="-p=$jobs -buildvcs=false" go install "$2"
 }
 
+# Not by `go install`: that also asks for the list of all versions, which not every proxy has of
+# this module. A module that requires the one version needs no list.
 shadowsocks_go() {
-    go_install shadowsocks-go \
-        "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go@$SHADOWSOCKS_GO"
+    have go shadowsocks-go || return 1
+    module=github.com/database64128/shadowsocks-go
+    target=$(go env GOBIN)
+    target=${target:-$(go env GOPATH)/bin}
+    scratch=$(mktemp -d)
+    failed=0
+    (
+        cd "$scratch" &&
+            printf 'package peers\n' >peers.go &&
+            go mod init peers.test &&
+            go mod edit -require="$module@$SHADOWSOCKS_GO" &&
+            GOFLAGS="-p=$jobs -buildvcs=false -mod=mod" \
+                go build -o "$target/shadowsocks-go" "$module/cmd/shadowsocks-go"
+    ) || failed=1
+    rm -r "$scratch"
+    return $failed
 }
 
 sing_box() {

@@ -191,3 +191,8 @@ bool ss_host_is_valid(const char *name, size_t len)
     }
     return true;
 }
+
+bool ss_endpoint_equal(const struct ss_endpoint *a, const struct ss_endpoint *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}

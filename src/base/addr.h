@@ -64,6 +64,9 @@ bool ss_ip_is_any(const struct ss_ip *ip);
  */
 SS_CHECKED enum ss_status ss_endpoint_parse(struct ss_endpoint *endpoint, const char *text);
 
+/* The same text and port. */
+bool ss_endpoint_equal(const struct ss_endpoint *a, const struct ss_endpoint *b);
+
 /* Whether `name` may be given to a resolver: 1 to 255 bytes, labels of 1 to 63, a dot at the end or
  * not, and in it neither blanks, control bytes nor bytes above ASCII. */
 bool ss_host_is_valid(const char *name, size_t len);

@@ -193,15 +193,6 @@ static enum ss_status open_wire(struct ss_codec *codec, struct ss_span wire, int
     return SS_OK;
 }
 
-static size_t sealed_max(const struct ss_codec *codec, size_t len)
-{
-    size_t salt = codec->contexts.sealing_keyed ? 0 : codec->profile->method->salt_len;
-    size_t first =
-        codec->contexts.sealing_keyed || codec->role == SS_CODEC_SERVER ? 0 : SS_TARGET_MAX;
-
-    return salt + first + len + ((first + len) / PAYLOAD_MAX + 1) * OVERHEAD;
-}
-
 /* A salt alone is a clean end as well: some servers send theirs before there is anything to say. */
 static bool may_end(const struct ss_codec *codec, size_t rest_len)
 {
@@ -211,7 +202,5 @@ static bool may_end(const struct ss_codec *codec, size_t rest_len)
 const struct ss_codec_ops ss_codec_2017 = {
     .seal = seal,
     .open = open_wire,
-    .sealed_max = sealed_max,
     .may_end = may_end,
-    .rest_max = PAYLOAD_MAX + SS_AEAD_TAG_LEN - 1,
 };

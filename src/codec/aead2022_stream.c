@@ -478,19 +478,6 @@ static enum ss_status open_wire(struct ss_codec *codec, struct ss_span wire, int
     return SS_OK;
 }
 
-static size_t sealed_max(const struct ss_codec *codec, size_t len)
-{
-    size_t first = 0;
-
-    if (!codec->contexts.sealing_keyed) {
-        first = salt_len_of(codec) + RESPONSE_MAX + 2 * SS_AEAD_TAG_LEN;
-        if (codec->role == SS_CODEC_CLIENT)
-            first +=
-                codec->profile->identity_count * SS_IDENTITY_LEN + SS_TARGET_MAX + 2 + PADDING_MAX;
-    }
-    return first + len + (len / codec->chunk_len + 1) * SS_CHUNK_OVERHEAD;
-}
-
 static bool may_end(const struct ss_codec *codec, size_t rest_len)
 {
     return rest_len == 0 && codec->opening.payload_len == 0;
@@ -499,7 +486,5 @@ static bool may_end(const struct ss_codec *codec, size_t rest_len)
 const struct ss_codec_ops ss_codec_2022 = {
     .seal = seal,
     .open = open_wire,
-    .sealed_max = sealed_max,
     .may_end = may_end,
-    .rest_max = PAYLOAD_MAX + SS_AEAD_TAG_LEN - 1,
 };

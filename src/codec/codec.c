@@ -81,11 +81,6 @@ enum ss_status ss_codec_seal(struct ss_codec *codec, struct ss_view *plain, stru
     return status;
 }
 
-size_t ss_codec_sealed_max(const struct ss_codec *codec, size_t len)
-{
-    return codec->ops->sealed_max(codec, len);
-}
-
 enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_t now_s,
                              struct ss_opened *opened)
 {
@@ -103,11 +98,6 @@ enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_
         opened->rest_len = 0;
     }
     return status;
-}
-
-bool ss_codec_is_authenticated(const struct ss_codec *codec)
-{
-    return codec->authenticated;
 }
 
 const struct ss_target *ss_codec_target(const struct ss_codec *codec)
@@ -134,11 +124,6 @@ void ss_codec_write_was_short(struct ss_codec *codec)
 bool ss_codec_may_end(const struct ss_codec *codec, size_t rest_len)
 {
     return codec->opening.dead == SS_OK && codec->ops->may_end(codec, rest_len);
-}
-
-size_t ss_codec_rest_max(const struct ss_codec *codec)
-{
-    return codec->ops->rest_max;
 }
 
 void ss_opened_add(struct ss_opened *opened, uint8_t *payload, size_t len)

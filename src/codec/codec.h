@@ -71,10 +71,10 @@ SS_CHECKED enum ss_status ss_codec_seal(struct ss_codec *codec, struct ss_view *
  */
 void ss_codec_write_was_short(struct ss_codec *codec);
 
-/* Room that is enough to seal `len` bytes in one call, first call included. */
-size_t ss_codec_sealed_max(const struct ss_codec *codec, size_t len);
-
 #define SS_OPENED_MAX 64
+
+/* Most bytes of an incomplete chunk: the longest one of all methods, less one byte. */
+#define SS_REST_MAX (0xffff + 16 - 1)
 
 /* Where the payload lies inside the wire bytes that were handed to ss_codec_open. */
 struct ss_opened {
@@ -82,7 +82,7 @@ struct ss_opened {
     size_t count;
     size_t payload_len; /* of all together */
     size_t rest_len;    /* this many bytes at the end of the wire bytes are an incomplete chunk:
-                           they come again, in front of what is read next */
+                           they come again, in front of what is read next; SS_REST_MAX at most */
 };
 
 /*
@@ -106,9 +106,6 @@ struct ss_opened {
 SS_CHECKED enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_t now_s,
                                         struct ss_opened *opened);
 
-/* Whether the peer has proved that it knows the key, and its salt was not seen before. */
-bool ss_codec_is_authenticated(const struct ss_codec *codec);
-
 /* Server: the target, as soon as it has been opened as a whole; else NULL. Valid until the end. */
 const struct ss_target *ss_codec_target(const struct ss_codec *codec);
 
@@ -124,8 +121,5 @@ int64_t ss_codec_clock_difference(const struct ss_codec *codec);
  * chunk's edge, or before its first byte.
  */
 bool ss_codec_may_end(const struct ss_codec *codec, size_t rest_len);
-
-/* Largest incomplete chunk that can be left over (rest_len), in bytes. */
-size_t ss_codec_rest_max(const struct ss_codec *codec);
 
 #endif

@@ -55,9 +55,7 @@ struct ss_codec_ops {
                            int64_t now_s);
     enum ss_status (*open)(struct ss_codec *codec, struct ss_span wire, int64_t now_s,
                            struct ss_opened *opened);
-    size_t (*sealed_max)(const struct ss_codec *codec, size_t len);
     bool (*may_end)(const struct ss_codec *codec, size_t rest_len);
-    size_t rest_max;
 };
 
 extern const struct ss_codec_ops ss_codec_2017;
@@ -80,7 +78,7 @@ struct ss_codec {
     const struct ss_codec_ops *ops;   /* the profile's, or ss_codec_passing */
     struct ss_contexts contexts;
     enum ss_codec_role role;
-    bool authenticated;
+    bool authenticated;   /* the peer has shown that it has the key, and its salt is new */
     bool has_target;      /* client: it was set; server: it was opened */
     bool target_is_out;   /* client: it was sealed */
     bool first_is_opened; /* 2022: what must come in one read has come */

@@ -28,12 +28,6 @@ static enum ss_status open_wire(struct ss_codec *codec, struct ss_span wire, int
     return SS_OK;
 }
 
-static size_t sealed_max(const struct ss_codec *codec, size_t len)
-{
-    (void)codec;
-    return len;
-}
-
 static bool may_end(const struct ss_codec *codec, size_t rest_len)
 {
     (void)codec;
@@ -43,7 +37,5 @@ static bool may_end(const struct ss_codec *codec, size_t rest_len)
 const struct ss_codec_ops ss_codec_passing = {
     .seal = seal,
     .open = open_wire,
-    .sealed_max = sealed_max,
     .may_end = may_end,
-    .rest_max = 0,
 };

@@ -156,14 +156,6 @@ static enum ss_status open_wire(struct ss_codec *codec, struct ss_span wire, int
     return SS_OK;
 }
 
-static size_t sealed_max(const struct ss_codec *codec, size_t len)
-{
-    if (codec->contexts.sealing_keyed)
-        return len;
-    return codec->profile->method->salt_len + len +
-           (codec->role == SS_CODEC_CLIENT ? SS_TARGET_MAX : 0);
-}
-
 static bool may_end(const struct ss_codec *codec, size_t rest_len)
 {
     (void)codec;
@@ -173,9 +165,7 @@ static bool may_end(const struct ss_codec *codec, size_t rest_len)
 const struct ss_codec_ops ss_codec_stream_cipher = {
     .seal = seal,
     .open = open_wire,
-    .sealed_max = sealed_max,
     .may_end = may_end,
-    .rest_max = SS_SALT_MAX - 1,
 };
 
 /* -- datagrams -- */

@@ -28,6 +28,13 @@ enum ss_program {
 
 enum ss_mode { SS_MODE_TCP_ONLY, SS_MODE_TCP_AND_UDP, SS_MODE_UDP_ONLY };
 
+/* How a client chooses among several servers. */
+enum ss_balancing { SS_BALANCING_FASTEST, SS_BALANCING_RANDOM };
+
+/* Weights of servers are kept in thousandths. */
+#define SS_CONFIG_WEIGHT_ONE 1000
+#define SS_CONFIG_WEIGHT_MAX 1000000
+
 /* Where a value came from; a later one beats an earlier one. */
 enum ss_source { SS_SOURCE_DEFAULT, SS_SOURCE_ENVIRONMENT, SS_SOURCE_FILE, SS_SOURCE_LINE };
 
@@ -66,6 +73,7 @@ struct ss_config_server {
     char *name;                            /* a label; NULL: none */
     enum ss_mode mode;                     /* of a client: what the server may be used for */
     bool mode_given;                       /* its own, not the program's */
+    uint32_t tcp_weight, udp_weight;       /* of a client's; thousandths, 0: not used for it */
     struct ss_config_identity *identities; /* `users`; ss-server */
     size_t identity_count;
     struct ss_config_limits limits;
@@ -77,6 +85,12 @@ struct ss_config_user {
     char *password;
 };
 
+/* A port of ss-redir whose connections to the server carry a DSCP. */
+struct ss_config_dscp {
+    uint16_t port;
+    uint8_t value; /* 0 to 63 */
+};
+
 /* An address that a client program listens on. */
 struct ss_config_local {
     char *address; /* NULL: the loopback address that fits the servers */
@@ -86,6 +100,9 @@ struct ss_config_local {
     enum ss_mode mode;
     bool mode_given;
     struct ss_endpoint target; /* ss-tunnel */
+    bool tproxy_given;         /* its own, not the program's */
+    bool tproxy;               /* ss-redir: connections come by TPROXY, not by REDIRECT */
+    uint8_t dscp;              /* ss-redir: of what is sent to the server; 0: none */
     char *auth_path;           /* the file that `users` are read from; NULL: none */
     struct ss_config_user *users;
     size_t user_count;
@@ -128,11 +145,13 @@ struct ss_config {
     char *local_ipv4_address;
     char *local_ipv6_address;
     char *outbound_bind_addr;
+    uint32_t outbound_fwmark; /* 0: none */
     char *interface;
     bool ipv6_first;
     char *nameservers;
     char *acl;
     char *manager_address;
+    uint8_t balance; /* enum ss_balancing */
     uint16_t manager_port;     /* with it the address is a host; 0: it is as it was written */
     char *manager_socket_mode; /* octal digits; NULL: by the umask */
     char *workdir;
@@ -144,8 +163,9 @@ struct ss_config {
     bool mptcp;
     bool no_delay;
     bool reuse_port;
-    uint32_t mtu;  /* 0: no limit of ours */
-    bool udp_open; /* ss-local takes datagrams without an ASSOCIATE connection */
+    bool tcp_tproxy; /* ss-redir, of addresses that don't say it themselves */
+    uint32_t mtu;    /* 0: no limit of ours */
+    bool udp_open;   /* ss-local takes datagrams without an ASSOCIATE connection */
     char *udp_advertised_address;
     uint32_t tcp_incoming_sndbuf, tcp_incoming_rcvbuf;
     uint32_t tcp_outgoing_sndbuf, tcp_outgoing_rcvbuf;

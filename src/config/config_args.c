@@ -142,6 +142,8 @@ static enum ss_args_result take(struct args *args, size_t row, char *value)
                    setting->kind == SS_KIND_TCP_UDP ? "tcp_and_udp" : "udp_only");
     case SS_KIND_FLAG:
         return set(raw, row, "true");
+    case SS_KIND_ALIAS:
+        return set(raw, ss_setting_at(setting->offset), value);
     default:
         result = set(raw, row, value);
         if (setting->kind == SS_KIND_SECRET ||

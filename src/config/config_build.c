@@ -107,6 +107,7 @@ static enum ss_status add_standard(struct ss_config *config, struct ss_raw *raw)
 
     if (server == NULL)
         return SS_ERR_MEMORY;
+    server->tcp_weight = server->udp_weight = SS_CONFIG_WEIGHT_ONE;
     status = put_addresses(server, raw, config->server_port, true);
     if (status == SS_OK)
         status = copy_into(&server->password, config->password);
@@ -212,7 +213,8 @@ static struct ss_config_local *add_local(struct ss_config *config)
     return &grown[config->local_count - 1];
 }
 
-static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw *raw)
+static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw *raw,
+                                         const char *address)
 {
     struct ss_config_local *local = add_local(config);
     struct ss_endpoint endpoint;
@@ -222,8 +224,9 @@ static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw
         return SS_ERR_MEMORY;
     local->port = config->local_port;
     local->mode = config->mode;
-    if (raw->address_count != 0) {
-        status = ss_host_parse(&endpoint, "local_address", raw->addresses[raw->address_count - 1]);
+    local->tproxy = config->tcp_tproxy;
+    if (address != NULL) {
+        status = ss_host_parse(&endpoint, "local_address", address);
         if (status == SS_OK)
             status = copy_into(&local->address, endpoint.host);
         if (status != SS_OK)
@@ -245,6 +248,29 @@ static enum ss_status add_standard_local(struct ss_config *config, struct ss_raw
     return status;
 }
 
+/* ss-redir listens on every address that is given, the others on the last one; and for each `dscp`
+ * ss-redir listens on them once more. */
+static enum ss_status add_standard_locals(struct ss_config *config, struct ss_raw *raw)
+{
+    bool all = config->program == SS_PROGRAM_REDIR;
+    size_t first = all || raw->address_count == 0 ? 0 : raw->address_count - 1;
+    size_t end = raw->address_count != 0 ? raw->address_count : 1;
+    enum ss_status status = SS_OK;
+
+    for (size_t i = first; status == SS_OK && i < end; i++)
+        status = add_standard_local(config, raw, raw->addresses[i]);
+    for (size_t d = 0; d < raw->dscp_count; d++) {
+        for (size_t i = first; status == SS_OK && i < end; i++) {
+            status = add_standard_local(config, raw, raw->addresses[i]);
+            if (status != SS_OK)
+                break;
+            config->locals[config->local_count - 1].port = raw->dscp[d].port;
+            config->locals[config->local_count - 1].dscp = raw->dscp[d].value;
+        }
+    }
+    return status;
+}
+
 enum ss_status ss_config_build_locals(struct ss_config *config, struct ss_raw *raw)
 {
     enum ss_status status = SS_OK;
@@ -256,7 +282,7 @@ enum ss_status ss_config_build_locals(struct ss_config *config, struct ss_raw *r
         return SS_OK;
     if (config->local_port != 0 &&
         (config->program != SS_PROGRAM_TUNNEL || config->tunnel_address != NULL))
-        status = add_standard_local(config, raw);
+        status = add_standard_locals(config, raw);
     for (size_t i = 0; status == SS_OK && listed && i < raw->file_local_count; i++) {
         struct ss_config_local *local = add_local(config);
 
@@ -266,6 +292,12 @@ enum ss_status ss_config_build_locals(struct ss_config *config, struct ss_raw *r
         memset(&raw->file_locals[i], 0, sizeof raw->file_locals[i]);
         if (!local->mode_given)
             local->mode = config->mode;
+        if (!local->tproxy_given)
+            local->tproxy = config->tcp_tproxy;
+    }
+    if (status == SS_OK && raw->dscp_count != 0 && config->local_port == 0) {
+        ss_log_error("invalid config file: 'dscp' needs 'local_port' beside it");
+        status = SS_ERR_ARGUMENT;
     }
     if (status == SS_OK && config->local_count == 0) {
         ss_log_error("no listening address is configured");

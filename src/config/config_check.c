@@ -13,6 +13,10 @@
 #define ASSOCIATIONS_CLIENT 1024
 #define ASSOCIATIONS_SERVER 4096
 
+/* Of `timeout`, where nothing is said. */
+#define TIMEOUT_S       60
+#define TIMEOUT_REDIR_S 600
+
 /* Of `timeout`, for UDP: it never was less than this, and milliseconds of it fit into 32 bits. */
 #define UDP_TIMEOUT_LEAST_S 10
 #define UDP_TIMEOUT_MOST_S  2592000
@@ -183,6 +187,35 @@ static enum ss_status convert_level(uint8_t *level, const char *text)
     return SS_ERR_ARGUMENT;
 }
 
+/* Marks stand in rules in either form. */
+static bool parse_mark(uint32_t *mark, const char *text)
+{
+    if (strncmp(text, "0x", 2) != 0 && strncmp(text, "0X", 2) != 0)
+        return ss_number_parse(mark, text, 0, UINT32_MAX);
+    text += 2;
+    if (*text == '\0' || strlen(text) > 8 || strspn(text, "0123456789abcdefABCDEF") != strlen(text))
+        return false;
+    *mark = (uint32_t)strtoul(text, NULL, 16);
+    return true;
+}
+
+const char *ss_balancing_text(enum ss_balancing balancing)
+{
+    return balancing == SS_BALANCING_RANDOM ? "random" : "fastest";
+}
+
+static enum ss_status convert_balance(uint8_t *balance, const char *text)
+{
+    for (unsigned i = SS_BALANCING_FASTEST; i <= SS_BALANCING_RANDOM; i++) {
+        if (strcmp(text, ss_balancing_text((enum ss_balancing)i)) == 0) {
+            *balance = (uint8_t)i;
+            return SS_OK;
+        }
+    }
+    ss_log_error("balance: '%s' is not fastest or random", text);
+    return SS_ERR_ARGUMENT;
+}
+
 /* One row's text into its field; the text of TEXT and SECRET rows is handed over. */
 static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size_t row)
 {
@@ -207,6 +240,8 @@ static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size
     case SS_KIND_LEVEL:
         *(uint8_t *)field = (uint8_t)setting->fallback;
         return text != NULL ? convert_level(field, text) : SS_OK;
+    case SS_KIND_BALANCE:
+        return text != NULL ? convert_balance(field, text) : SS_OK;
     case SS_KIND_PORT:
         if (text != NULL && !ss_number_parse(&number, text, 1, UINT16_MAX))
             return refuse_number(setting, source, text, 1, UINT16_MAX);
@@ -216,6 +251,16 @@ static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size
         number = setting->fallback;
         if (text != NULL && !ss_number_parse(&number, text, setting->min, setting->max))
             return refuse_number(setting, source, text, setting->min, setting->max);
+        *(uint32_t *)field = number;
+        return SS_OK;
+    case SS_KIND_MARK:
+        if (text != NULL && !parse_mark(&number, text)) {
+            char name[64];
+
+            name_of(name, setting, source);
+            ss_log_error("%s: '%s' is not a number of 32 bits, in decimal or with 0x in front", name, text);
+            return SS_ERR_ARGUMENT;
+        }
         *(uint32_t *)field = number;
         return SS_OK;
     case SS_KIND_LOOSE: {
@@ -237,7 +282,7 @@ static enum ss_status convert_all(struct ss_config *config, struct ss_raw *raw)
     enum ss_status status = SS_OK;
 
     for (size_t row = 0; status == SS_OK && row < ss_setting_count; row++) {
-        if (ss_settings[row].offset == UINT16_MAX)
+        if (ss_settings[row].offset == UINT16_MAX || ss_settings[row].kind == SS_KIND_ALIAS)
             continue;
         config->source[row] = raw->source[row];
         status = convert(config, raw, row);
@@ -321,7 +366,7 @@ static void choose_numbers(struct ss_config *config)
     bool is_server = ss_serves_ports(config->program);
 
     if (config->timeout_s == 0)
-        config->timeout_s = 60;
+        config->timeout_s = config->program == SS_PROGRAM_REDIR ? TIMEOUT_REDIR_S : TIMEOUT_S;
     if (config->salt_memory == 0)
         config->salt_memory = is_server ? SS_SALT_MEMORY_SERVER : SS_SALT_MEMORY_CLIENT;
     if (config->max_associations == 0)

@@ -68,6 +68,7 @@ static const char *const server_keys[] = {"server",
                                           "name",
                                           "id",
                                           "mode",
+                                          "weight",
                                           "tcp_weight",
                                           "udp_weight",
                                           "acl",
@@ -112,6 +113,7 @@ static enum ss_status read_server(struct ss_raw *raw, size_t index, const json_t
         return SS_ERR_MEMORY;
     raw->file_servers = servers;
     server = &servers[raw->file_server_count - 1];
+    server->tcp_weight = server->udp_weight = SS_CONFIG_WEIGHT_ONE;
     status = ss_member_port(&port, where.text, object, "server_port", "port");
     if (status == SS_OK)
         status = take_addresses(server, where.text, object, port);
@@ -137,6 +139,10 @@ static enum ss_status read_server(struct ss_raw *raw, size_t index, const json_t
         status = ss_member_text(&server->name, where.text, object, "remarks", "name");
     if (status == SS_OK)
         status = ss_member_mode(&server->mode, &mode_given, where.text, object, "mode");
+    if (status == SS_OK)
+        status = ss_member_weight(&server->tcp_weight, where.text, object, "tcp_weight", "weight");
+    if (status == SS_OK)
+        status = ss_member_weight(&server->udp_weight, where.text, object, "udp_weight", "weight");
     if (status == SS_OK)
         status =
             ss_config_identities_read(&server->identities, &server->identity_count, raw->program,
@@ -215,6 +221,23 @@ static enum ss_status take_forward(struct ss_config_local *local, const char *wh
     return status;
 }
 
+/* How redirected traffic comes. */
+static enum ss_status take_redir(struct ss_config_local *local, const char *where,
+                                 const json_t *object, bool *given)
+{
+    const char *tcp = json_string_value(json_object_get(object, "tcp_redir"));
+    const char *udp = json_string_value(json_object_get(object, "udp_redir"));
+
+    *given = tcp != NULL;
+    local->tproxy = tcp != NULL && strcmp(tcp, "tproxy") == 0;
+    if (ss_member(object, "tcp_redir", NULL) != NULL &&
+        (tcp == NULL || !(local->tproxy || strcmp(tcp, "redirect") == 0)))
+        return ss_key_error(where, "tcp_redir", "\"redirect\" or \"tproxy\"");
+    if (ss_member(object, "udp_redir", NULL) != NULL && (udp == NULL || strcmp(udp, "tproxy") != 0))
+        return ss_key_error(where, "udp_redir", "\"tproxy\"");
+    return SS_OK;
+}
+
 /* Where a tunnel's UDP is, if apart. A SOCKS5 client looks for it where it found TCP. */
 static enum ss_status take_udp_address(struct ss_config_local *local, const char *where,
                                        const json_t *object, enum ss_program program)
@@ -224,7 +247,7 @@ static enum ss_status take_udp_address(struct ss_config_local *local, const char
 
     if (status == SS_OK)
         status = ss_member_port(&local->udp_port, where, object, "local_udp_port", NULL);
-    if (status != SS_OK || program == SS_PROGRAM_TUNNEL)
+    if (status != SS_OK || program != SS_PROGRAM_LOCAL)
         return status;
     if ((local->udp_port != 0 && local->udp_port != local->port) ||
         (local->udp_address != NULL &&
@@ -282,6 +305,8 @@ static enum ss_status read_local(struct ss_raw *raw, size_t index, const json_t 
         status = take_udp_address(local, where.text, object, raw->program);
     if (status == SS_OK && raw->program == SS_PROGRAM_TUNNEL)
         status = take_forward(local, where.text, object);
+    if (status == SS_OK && raw->program == SS_PROGRAM_REDIR)
+        status = take_redir(local, where.text, object, &local->tproxy_given);
     if (status == SS_OK && raw->program == SS_PROGRAM_LOCAL) {
         status =
             ss_member_text(&local->auth_path, where.text, object, "socks5_auth_config_path", NULL);

@@ -16,8 +16,11 @@ enum ss_setting_kind {
     SS_KIND_PORT,
     SS_KIND_MODE,
     SS_KIND_LEVEL,
+    SS_KIND_BALANCE,
+    SS_KIND_MARK,          /* uint32_t, in decimal or with 0x in front; 0: none */
+    SS_KIND_ALIAS,         /* another option for the setting with the same field */
     SS_KIND_SERVERS,       /* `server`: a list of texts */
-    SS_KIND_ADDRESSES,     /* `local_address`: may be given twice on ss-server's command line */
+    SS_KIND_ADDRESSES,     /* `local_address`: ss-server and ss-redir take several, on the line */
     SS_KIND_PLUGIN_ARGS,   /* a list of texts */
     SS_KIND_PORT_PASSWORD, /* keys only, from here on */
     SS_KIND_SERVER_LIST,
@@ -25,6 +28,7 @@ enum ss_setting_kind {
     SS_KIND_SOCKS5_AUTH,
     SS_KIND_IDENTITIES, /* `users` */
     SS_KIND_DNS,
+    SS_KIND_DSCP,
     SS_KIND_LABEL,    /* known, without meaning for a program */
     SS_KIND_NOT_YET,  /* known, has a meaning, and is not honoured: one warning */
     SS_KIND_REFUSED,  /* the same, where going on without it would do harm: fatal */
@@ -112,6 +116,8 @@ struct ss_raw {
     size_t file_server_count;
     struct ss_config_local *file_locals; /* locals[] */
     size_t file_local_count;
+    struct ss_config_dscp *dscp; /* dscp */
+    size_t dscp_count;
     struct ss_config_user *users; /* socks5_auth */
     size_t user_count;
     struct ss_config_identity *identities; /* users */
@@ -164,6 +170,9 @@ SS_CHECKED enum ss_status ss_config_build_locals(struct ss_config *config, struc
 /* The parts of an extended file; `value` is the array. Errors are logged. */
 SS_CHECKED enum ss_status ss_config_servers_read(struct ss_raw *raw, const struct json_t *value);
 SS_CHECKED enum ss_status ss_config_locals_read(struct ss_raw *raw, const struct json_t *value);
+/* {"port": "EF"}; NULL is none. */
+SS_CHECKED enum ss_status ss_config_dscp_read(struct ss_config_dscp **list, size_t *count,
+                                              const struct json_t *value);
 /* {"password": {"users": [{"user_name", "password"}]}} into an array of users. */
 SS_CHECKED enum ss_status ss_config_users_read(struct ss_config_user **users, size_t *count,
                                                const struct json_t *value);
@@ -193,6 +202,7 @@ void ss_key_unknown(const char *where, const char *key, const char *const *words
 bool ss_mode_parse(enum ss_mode *mode, const char *text);
 const char *ss_mode_text(enum ss_mode mode);
 const char *ss_log_level_text(enum ss_log_level level);
+const char *ss_balancing_text(enum ss_balancing balancing);
 
 /*
  * A host with an optional port, of the setting `what`. SS_ERR_ARGUMENT after an error line, which

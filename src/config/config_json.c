@@ -52,7 +52,7 @@ static const char *number_text(char text[NUMBER_TEXT], const char *key, json_int
 static bool is_number_kind(const struct ss_setting *setting)
 {
     return setting->kind == SS_KIND_NUMBER || setting->kind == SS_KIND_LOOSE ||
-           setting->kind == SS_KIND_PORT;
+           setting->kind == SS_KIND_MARK || setting->kind == SS_KIND_PORT;
 }
 
 /* A value by the setting's rule, as text in *text; NULL when it says nothing. */
@@ -77,7 +77,8 @@ static enum ss_status scalar(const struct ss_raw *raw, const struct ss_setting *
         if (json_is_integer(value))
             *text = number_text(buffer, key, json_integer_value(value), false);
         else if (rule == SS_RULE_OURS && json_is_string(value) &&
-                 ss_number_parse(&ignored, json_string_value(value), 0, UINT32_MAX))
+                 (setting->kind == SS_KIND_MARK ||
+                  ss_number_parse(&ignored, json_string_value(value), 0, UINT32_MAX)))
             *text = json_string_value(value);
         else
             return ss_key_error("", key, "an integer");
@@ -276,6 +277,8 @@ static enum ss_status read_member(struct ss_raw *raw, const char *key, const jso
         return ss_member_words(&raw->plugin_args, "", "plugin_args", value);
     case SS_KIND_DNS:
         return read_dns(raw, value);
+    case SS_KIND_DSCP:
+        return ss_config_dscp_read(&raw->dscp, &raw->dscp_count, value);
     case SS_KIND_NOT_YET:
         ss_log_warn("'%s' is not supported and is ignored", key);
         return SS_OK;

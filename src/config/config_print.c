@@ -52,7 +52,13 @@ static json_t *identities_json(const struct ss_config_server *server)
     return list;
 }
 
-static json_t *server_json(const struct ss_config_server *server)
+static void set_weight(json_t *object, const char *key, uint32_t weight)
+{
+    if (weight != SS_CONFIG_WEIGHT_ONE)
+        set(object, key, json_real((double)weight / SS_CONFIG_WEIGHT_ONE));
+}
+
+static json_t *server_json(const struct ss_config_server *server, bool of_client)
 {
     json_t *object = json_object(), *addresses = json_array();
 
@@ -63,6 +69,10 @@ static json_t *server_json(const struct ss_config_server *server)
     set_secret(object, "password", server->password);
     set_secret(object, "key", server->key);
     set_text(object, "mode", ss_mode_text(server->mode));
+    if (of_client) {
+        set_weight(object, "tcp_weight", server->tcp_weight);
+        set_weight(object, "udp_weight", server->udp_weight);
+    }
     set_text(object, "plugin", server->plugin);
     set_secret(object, "plugin_opts", server->plugin_opts);
     if (server->plugin_args != NULL)
@@ -81,6 +91,12 @@ static json_t *local_json(const struct ss_config *config, const struct ss_config
 
     if (config->program == SS_PROGRAM_TUNNEL)
         set_text(object, "protocol", "tunnel");
+    if (config->program == SS_PROGRAM_REDIR) {
+        set_text(object, "protocol", "redir");
+        set_text(object, "tcp_redir", local->tproxy ? "tproxy" : "redirect");
+        if (local->dscp != 0)
+            set(object, "dscp", json_integer(local->dscp));
+    }
     set_text(object, "local_address", local->address);
     set(object, "local_port", json_integer(local->port));
     set_text(object, "local_udp_address", local->udp_address);
@@ -112,6 +128,7 @@ static json_t *setting_json(const struct ss_config *config, const struct ss_sett
         return json_boolean(*(const bool *)field);
     case SS_KIND_NUMBER:
     case SS_KIND_LOOSE:
+    case SS_KIND_MARK:
         return json_integer(*(const uint32_t *)field);
     case SS_KIND_PORT:
         return *(const uint16_t *)field != 0 ? json_integer(*(const uint16_t *)field) : NULL;
@@ -119,6 +136,8 @@ static json_t *setting_json(const struct ss_config *config, const struct ss_sett
         return json_string(ss_mode_text(*(const enum ss_mode *)field));
     case SS_KIND_LEVEL:
         return json_string(ss_log_level_text((enum ss_log_level) * (const uint8_t *)field));
+    case SS_KIND_BALANCE:
+        return json_string(ss_balancing_text((enum ss_balancing) * (const uint8_t *)field));
     default:
         return NULL;
     }
@@ -153,7 +172,8 @@ void ss_config_print(const struct ss_config *config, FILE *out)
     for (size_t row = 0; row < ss_setting_count; row++) {
         const struct ss_setting *setting = &ss_settings[row];
 
-        if (setting->offset != UINT16_MAX && ((setting->line | setting->file) & config->program))
+        if (setting->offset != UINT16_MAX && setting->kind != SS_KIND_ALIAS &&
+            ((setting->line | setting->file) & config->program))
             set(object, setting_name(setting), setting_json(config, setting));
     }
     set_bind(object, "source_ipv4", &config->bind_ipv4);
@@ -161,7 +181,8 @@ void ss_config_print(const struct ss_config *config, FILE *out)
 
     list = json_array();
     for (size_t i = 0; i < config->server_count; i++)
-        json_array_append_new(list, server_json(&config->servers[i]));
+        json_array_append_new(
+            list, server_json(&config->servers[i], config->program != SS_PROGRAM_SERVER));
     set(object, "servers", list);
     if (config->program == SS_PROGRAM_MANAGER) {
         list = json_array();

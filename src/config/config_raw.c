@@ -141,6 +141,7 @@ void ss_raw_clear(struct ss_raw *raw)
     servers_free(raw->port_servers, raw->port_server_count);
     servers_free(raw->file_servers, raw->file_server_count);
     locals_free(raw->file_locals, raw->file_local_count);
+    free(raw->dscp);
     users_free(raw->users, raw->user_count);
     ss_config_identities_free(raw->identities, raw->identity_count);
     memset(raw, 0, sizeof *raw);

@@ -110,6 +110,25 @@ enum ss_status ss_member_words(char ***out, const char *where, const char *key, 
     return status;
 }
 
+enum ss_status ss_member_weight(uint32_t *weight, const char *where, const json_t *object,
+                                const char *key, const char *alias)
+{
+    const json_t *value = ss_member(object, key, alias);
+    double number;
+
+    if (value == NULL)
+        return SS_OK;
+    number = json_number_value(value);
+    if (!json_is_number(value) || !(number >= 0) ||
+        number > SS_CONFIG_WEIGHT_MAX / SS_CONFIG_WEIGHT_ONE)
+        return ss_key_error(where, json_object_get(object, key) != NULL ? key : alias,
+                            "a number from 0 to 1000");
+    *weight = (uint32_t)(number * SS_CONFIG_WEIGHT_ONE + 0.5);
+    if (number > 0 && *weight == 0)
+        *weight = 1;
+    return SS_OK;
+}
+
 size_t ss_member_check_keys(const char *where, const json_t *object, const char *const *known)
 {
     const char *key;

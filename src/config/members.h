@@ -35,6 +35,11 @@ SS_CHECKED enum ss_status ss_member_mode(enum ss_mode *mode, bool *given, const 
 SS_CHECKED enum ss_status ss_member_words(char ***out, const char *where, const char *key,
                                           const struct json_t *value);
 
+/* A number from 0 to 1,000, in thousandths: of two spellings the first that is there. */
+SS_CHECKED enum ss_status ss_member_weight(uint32_t *weight, const char *where,
+                                           const struct json_t *object, const char *key,
+                                           const char *alias);
+
 /* "${NAME}" as a password is what the environment has under NAME. */
 SS_CHECKED enum ss_status ss_member_expand_password(char **password, const char *where);
 

@@ -12,6 +12,8 @@ static const char *const kinds[] = {
     [SS_KIND_PORT] = "port",
     [SS_KIND_MODE] = "mode",
     [SS_KIND_LEVEL] = "level",
+    [SS_KIND_MARK] = "mark",
+    [SS_KIND_BALANCE] = "balance",
     [SS_KIND_SERVERS] = "hosts",
     [SS_KIND_ADDRESSES] = "addresses",
     [SS_KIND_PLUGIN_ARGS] = "texts",
@@ -21,6 +23,7 @@ static const char *const kinds[] = {
     [SS_KIND_SOCKS5_AUTH] = "users",
     [SS_KIND_IDENTITIES] = "identities",
     [SS_KIND_DNS] = "name servers",
+    [SS_KIND_DSCP] = "DSCP by port",
     [SS_KIND_LABEL] = "ignored",
     [SS_KIND_NOT_YET] = "ignored with a warning",
     [SS_KIND_REFUSED] = "refused",
@@ -41,6 +44,15 @@ static void put_text(json_t *object, const char *member, const char *text)
         json_object_set_new(object, member, json_string(text));
 }
 
+/* Another option for the same setting, or NULL. */
+static const char *alias_of(const struct ss_setting *setting)
+{
+    for (size_t row = 0; setting->offset != UINT16_MAX && row < ss_setting_count; row++)
+        if (ss_settings[row].kind == SS_KIND_ALIAS && ss_settings[row].offset == setting->offset)
+            return ss_settings[row].option;
+    return NULL;
+}
+
 static json_t *setting_json(const struct ss_setting *setting, enum ss_program program)
 {
     const char letter[2] = {setting->letter, '\0'};
@@ -48,6 +60,8 @@ static json_t *setting_json(const struct ss_setting *setting, enum ss_program pr
     bool in_file = (setting->file & program) != 0 || setting->kind == SS_KIND_LABEL;
     json_t *object;
 
+    if (setting->kind == SS_KIND_ALIAS) /* shown with what it stands for */
+        return NULL;
     if (!on_line && !ignored && !(in_file && setting->key != NULL))
         return NULL;
     object = json_object();
@@ -61,6 +75,7 @@ static json_t *setting_json(const struct ss_setting *setting, enum ss_program pr
             put_text(object, "letter", letter);
         put_text(object, "argument", setting->argument);
     }
+    put_text(object, "option_alias", alias_of(setting));
     put_text(object, "kind", kinds[setting->kind]);
     if (setting->kind == SS_KIND_NUMBER) {
         json_object_set_new(object, "min", json_integer(setting->min));

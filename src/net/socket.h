@@ -6,6 +6,7 @@
 #define SS_NET_SOCKET_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "base/addr.h"
@@ -24,6 +25,7 @@ struct ss_listen_options {
     bool reuse_port;
     bool fast_open;
     bool mptcp;
+    bool transparent;   /* is reached by addresses of others too (TPROXY) */
     int sndbuf, rcvbuf; /* bytes, of the accepted connections; 0: the system's */
 };
 
@@ -49,11 +51,17 @@ struct ss_dial_options {
     bool interface_required;    /* whether to fail when the interface can't be used */
     const struct ss_ip *source; /* NULL or family 0: any */
     int sndbuf, rcvbuf;
+    uint32_t mark; /* for the system's rules; 0: none */
+    uint8_t tos;   /* the byte with the DSCP; 0: the system's */
 };
 
-/* A socket to connect to an address of `family` with. */
+/* A socket to connect to an address of `family` with. It has no keep-alive yet: four system calls,
+ * which a short connection can do without. */
 SS_CHECKED enum ss_status ss_socket_for_dial(int *fd, enum ss_family family,
                                              const struct ss_dial_options *options);
+
+/* Keep-alive as accepted connections have it: probes after 40 s, each 20 s, five of them. */
+void ss_socket_keep_alive(int fd);
 
 /* Whether the system knows a way to this address. Opens a socket for a moment, sends nothing. */
 bool ss_socket_has_route(const struct ss_addr *addr);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "net/option_internal.h"
+#include "net/redirect.h"
 #include "net/sockopt.h"
 
 /* Keep-alive: first probe after 40 s, then every 20 s, five times. */
@@ -128,6 +129,8 @@ static atomic_flag warned_keep_alive = ATOMIC_FLAG_INIT;
 static atomic_flag warned_reuse_port = ATOMIC_FLAG_INIT;
 static atomic_flag warned_interface = ATOMIC_FLAG_INIT;
 static atomic_flag warned_buffers = ATOMIC_FLAG_INIT;
+static atomic_flag warned_mark = ATOMIC_FLAG_INIT;
+static atomic_flag warned_tos = ATOMIC_FLAG_INIT;
 /* Once refused, fast open is not asked for again. */
 static atomic_bool fast_open_refused;
 
@@ -162,15 +165,35 @@ void ss_option_buffers(int fd, int sndbuf, int rcvbuf)
                           ss_status_from_errno(errno));
 }
 
-static void set_stream_defaults(int fd)
+void ss_option_outgoing(int fd, enum ss_family family, uint32_t mark, uint8_t tos)
+{
+    enum ss_status status;
+
+    if (mark != 0) {
+        status = ss_sockopt_mark(fd, mark);
+        if (status != SS_OK)
+            ss_option_refused(&warned_mark, "the mark of outgoing packets", status);
+    }
+    if (tos != 0) {
+        status = ss_sockopt_tos(fd, family, tos);
+        if (status != SS_OK)
+            ss_option_refused(&warned_tos, "the DSCP of outgoing packets", status);
+    }
+}
+
+static void set_no_delay(int fd)
 {
     int on = 1;
 
-    enum ss_status status;
-
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
         ss_option_refused(&warned_no_delay, "TCP no-delay", ss_status_from_errno(errno));
-    status = ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT);
+}
+
+void ss_socket_keep_alive(int fd)
+{
+    enum ss_status status =
+        ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT);
+
     if (status != SS_OK)
         ss_option_refused(&warned_keep_alive, "TCP keep-alive", status);
 }
@@ -198,8 +221,14 @@ enum ss_status ss_socket_listen(int *out, const struct ss_addr *addr,
         if (status != SS_OK)
             ss_option_refused(&warned_reuse_port, "sharing a port", status);
     }
-    set_stream_defaults(fd);
+    set_no_delay(fd);
+    ss_socket_keep_alive(fd);
     ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
+    if (options->transparent) {
+        status = ss_redirect_make_transparent(fd, addr->ip.family);
+        if (status != SS_OK)
+            goto failed_with_status;
+    }
     if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
         goto failed;
     if (options->fast_open) {
@@ -216,6 +245,7 @@ failed:
     status = ss_status_from_errno(errno);
     if (error_text != NULL)
         *error_text = strerror(errno);
+failed_with_status:
     if (fd >= 0)
         close(fd);
     return status;
@@ -269,8 +299,9 @@ enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
     if (fd < 0)
         return ss_status_from_errno(errno);
 
-    set_stream_defaults(fd);
+    set_no_delay(fd);
     ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
+    ss_option_outgoing(fd, family, options->mark, options->tos);
     if (options->interface != NULL) {
         status = ss_sockopt_interface(fd, options->interface);
         if (status != SS_OK) {

@@ -7,7 +7,9 @@
 #define SS_NET_SOCKOPT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "base/addr.h"
 #include "base/status.h"
 
 /* Listening side: at most `queue` connections whose request came with the first segment. */
@@ -21,6 +23,13 @@ SS_CHECKED enum ss_status ss_sockopt_reuse_port(int fd);
 /* On Linux SS_ERR_PERMISSION without CAP_NET_RAW on old kernels; SS_ERR_NOT_FOUND: no such device.
  */
 SS_CHECKED enum ss_status ss_sockopt_interface(int fd, const char *name);
+
+/* The mark that the system's rules see on what the socket sends. On Linux SS_ERR_PERMISSION without
+ * CAP_NET_ADMIN (since 5.17 CAP_NET_RAW does too). */
+SS_CHECKED enum ss_status ss_sockopt_mark(int fd, uint32_t mark);
+
+/* The byte with the DSCP of what a socket of `family` sends. */
+SS_CHECKED enum ss_status ss_sockopt_tos(int fd, enum ss_family family, uint8_t tos);
 
 /* Seconds of idleness before the first probe, between probes, and how many probes. */
 SS_CHECKED enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int count);

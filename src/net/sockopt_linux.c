@@ -48,6 +48,18 @@ enum ss_status ss_sockopt_interface(int fd, const char *name)
     return ss_status_from_errno(errno);
 }
 
+enum ss_status ss_sockopt_mark(int fd, uint32_t mark)
+{
+    return set_int(fd, SOL_SOCKET, SO_MARK, (int)mark);
+}
+
+enum ss_status ss_sockopt_tos(int fd, enum ss_family family, uint8_t tos)
+{
+    if (family == SS_FAMILY_IPV6)
+        return set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
+    return set_int(fd, IPPROTO_IP, IP_TOS, tos);
+}
+
 enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int count)
 {
     enum ss_status status = set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -29,6 +29,21 @@ enum ss_status ss_sockopt_interface(int fd, const char *name)
     return SS_ERR_UNSUPPORTED;
 }
 
+enum ss_status ss_sockopt_mark(int fd, uint32_t mark)
+{
+    (void)fd;
+    (void)mark;
+    return SS_ERR_UNSUPPORTED;
+}
+
+enum ss_status ss_sockopt_tos(int fd, enum ss_family family, uint8_t tos)
+{
+    (void)fd;
+    (void)family;
+    (void)tos;
+    return SS_ERR_UNSUPPORTED;
+}
+
 enum ss_status ss_sockopt_keep_alive(int fd, int idle_s, int interval_s, int count)
 {
     (void)fd;

@@ -35,8 +35,13 @@ struct ss_udp_socket_options {
     bool dont_fragment;    /* else fragmentation is allowed (IP_PMTUDISC_DONT) */
     const char *interface; /* NULL: any */
     bool interface_required;
-    int sndbuf, rcvbuf; /* bytes asked for; 0: `burst` */
-    int burst;          /* bytes that both should hold, as far as the system allows; 0: its own */
+    int sndbuf, rcvbuf;  /* bytes asked for; 0: `burst` */
+    int burst;           /* bytes that both should hold, as far as the system allows; 0: its own */
+    bool transparent;    /* bound to, or reached by, addresses of others too (TPROXY) */
+    bool reuse_address;  /* beside sockets of others that allow it, too */
+    bool wants_original; /* received datagrams tell where they were going */
+    uint32_t mark;       /* of what is sent, for the system's rules; 0: none */
+    uint8_t tos;         /* the byte with the DSCP; 0: the system's */
 };
 
 /* A bound socket (port 0: one that the system chooses), non-blocking, closed on exec. After a
@@ -47,9 +52,10 @@ SS_CHECKED enum ss_status ss_udp_open(int *fd, const struct ss_addr *addr,
 
 /* One datagram of a batch. */
 struct ss_datagram {
-    struct ss_addr peer;  /* from whom; IPv4-mapped addresses come as IPv4 */
-    struct ss_ip local;   /* to which of our addresses, where asked for; else family 0 */
-    struct ss_span bytes; /* may be moved within the room around it and changed */
+    struct ss_addr peer;     /* from whom; IPv4-mapped addresses come as IPv4 */
+    struct ss_ip local;      /* to which of our addresses, where asked for; else family 0 */
+    struct ss_addr original; /* where it was going before it was redirected; the same */
+    struct ss_span bytes;    /* may be moved within the room around it and changed */
 };
 
 /* Received datagrams. Address space for full-sized ones, resident where touched. */

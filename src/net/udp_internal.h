@@ -13,11 +13,12 @@
 /* What a slot can receive: more than any datagram, so that none is ever cut. */
 #define SS_UDP_SLOT_PAYLOAD 65535
 
-/* Room for the control messages that carry a local address and the length of joined datagrams,
- * aligned as such. */
+/* Room for the control messages that carry a local address, the original destination and the length
+ * of joined datagrams, aligned as such. */
 union ss_udp_control {
     struct cmsghdr align;
-    uint8_t bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int))];
+    uint8_t bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct sockaddr_in6)) +
+                  CMSG_SPACE(sizeof(int))];
 };
 
 /* An address and a control message that a message header points at. */

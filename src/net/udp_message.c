@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/pages.h"
+#include "net/redirect.h"
 #include "net/socket.h"
 
 /* How many pages the other slots keep. */
@@ -77,12 +78,24 @@ static void set_ipv6(struct ss_ip *ip, const struct in6_pktinfo *info)
     ss_ip_unmap(ip);
 }
 
+static void read_original(struct ss_addr *original, const struct cmsghdr *message)
+{
+    struct sockaddr_storage storage = {0};
+    size_t len = message->cmsg_len - CMSG_LEN(0);
+
+    if (len > sizeof storage)
+        len = sizeof storage;
+    memcpy(&storage, CMSG_DATA(message), len);
+    ss_addr_from_sockaddr(original, (const struct sockaddr *)&storage);
+}
+
 void ss_udp_read_ends(struct msghdr *header, struct ss_datagram *datagram)
 {
     memset(&datagram->peer, 0, sizeof datagram->peer);
     if (header->msg_namelen >= sizeof(struct sockaddr_in))
         ss_addr_from_sockaddr(&datagram->peer, header->msg_name);
     memset(&datagram->local, 0, sizeof datagram->local);
+    memset(&datagram->original, 0, sizeof datagram->original);
 
     for (struct cmsghdr *at = CMSG_FIRSTHDR(header); at != NULL; at = CMSG_NXTHDR(header, at)) {
         if (at->cmsg_level == IPPROTO_IPV6 && at->cmsg_type == IPV6_PKTINFO) {
@@ -91,6 +104,8 @@ void ss_udp_read_ends(struct msghdr *header, struct ss_datagram *datagram)
             memcpy(&info, CMSG_DATA(at), sizeof info);
             set_ipv6(&datagram->local, &info);
         }
+        if (ss_redirect_carries_original(at->cmsg_level, at->cmsg_type))
+            read_original(&datagram->original, at);
 #if defined(IP_PKTINFO)
         if (at->cmsg_level == IPPROTO_IP && at->cmsg_type == IP_PKTINFO) {
             struct in_pktinfo info;

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "net/option_internal.h"
+#include "net/redirect.h"
 #include "net/socket.h"
 #include "net/sockopt.h"
 
@@ -75,8 +76,22 @@ static enum ss_status set_fragments(int fd, int family, bool ipv6_only, bool for
 #endif
 }
 
-/* SO_REUSEADDR is not set: with it a second instance would bind the port as well, and take the
- * datagrams of the first. */
+/* As a proxy that is reached by, or answers from, addresses of others. Failing is fatal: without it
+ * nothing would come, or go. */
+static enum ss_status set_redirected(int fd, enum ss_family family,
+                                     const struct ss_udp_socket_options *options)
+{
+    enum ss_status status = SS_OK;
+
+    if (options->transparent)
+        status = ss_redirect_make_transparent(fd, family);
+    if (status == SS_OK && options->wants_original)
+        status = ss_redirect_want_originals(fd, family, !options->ipv6_only);
+    return status;
+}
+
+/* SO_REUSEADDR is not set on ports that are listened on: with it a second instance would bind the
+ * port as well, and take the datagrams of the first. */
 enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
                            const struct ss_udp_socket_options *options, const char **error_text)
 {
@@ -102,6 +117,18 @@ enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
         if (status != SS_OK)
             ss_option_refused(&warned_reuse_port, "sharing a port", status);
     }
+    if (options->reuse_address) {
+        int on = 1;
+
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0)
+            goto system_failed;
+    }
+    status = set_redirected(fd, addr->ip.family, options);
+    if (status != SS_OK) {
+        if (error_text != NULL)
+            *error_text = ss_status_text(status);
+        goto failed;
+    }
     if (options->interface != NULL) {
         status = ss_sockopt_interface(fd, options->interface);
         if (status != SS_OK && options->interface_required) {
@@ -125,6 +152,7 @@ enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
         ss_sockopt_burst(fd, options->sndbuf > 0 ? 0 : options->burst,
                          options->rcvbuf > 0 ? 0 : options->burst);
     ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
+    ss_option_outgoing(fd, addr->ip.family, options->mark, options->tos);
     if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
         goto system_failed;
     *out = fd;

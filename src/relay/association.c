@@ -44,18 +44,9 @@ static struct ss_association **bucket_of(struct ss_associations *table,
     return &table->buckets[hash & table->bucket_mask];
 }
 
-struct ss_packet_link *ss_association_link(struct ss_association *association)
+static void retire_link(void *slot)
 {
-    void *link = (char *)association + SS_ASSOCIATION_LINK_OFFSET;
-
-    return association->port->has_sessions ? link : NULL;
-}
-
-static void retire(void *slot)
-{
-    void *link = (char *)slot + SS_ASSOCIATION_LINK_OFFSET;
-
-    ss_packet_link_retire(link);
+    ss_packet_link_retire(slot);
 }
 
 enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capacity,
@@ -71,11 +62,11 @@ enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capa
     ss_random_bytes(table->seed, sizeof table->seed);
     ss_deadline_queue_init(&table->idle, idle_ms);
     table->buckets = calloc(buckets, sizeof *table->buckets);
-    table->pool =
-        ss_pool_new(&(struct ss_pool_options){.slot_size = SS_ASSOCIATION_LINK_OFFSET + link_size,
-                                              .capacity = capacity,
-                                              .keep = KEEP,
-                                              .retire = link_size != 0 ? retire : NULL});
+    table->pool = ss_pool_new(&(struct ss_pool_options){
+        .slot_size = sizeof(struct ss_association), .capacity = capacity, .keep = KEEP});
+    if (link_size != 0)
+        table->links = ss_pool_new(&(struct ss_pool_options){
+            .slot_size = link_size, .capacity = capacity, .keep = KEEP, .retire = retire_link});
     table->outs = ss_pool_new(&(struct ss_pool_options){.slot_size = sizeof(struct ss_udp_out),
                                                         .capacity = 2 * capacity + CLOSING_MAX,
                                                         .keep = KEEP});
@@ -84,7 +75,7 @@ enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capa
                                   .capacity = NAMES_AN_ASSOCIATION * capacity + SS_UDP_NAMES_MAX,
                                   .keep = KEEP});
     if (table->buckets == NULL || table->pool == NULL || table->outs == NULL ||
-        table->names == NULL) {
+        table->names == NULL || (link_size != 0 && table->links == NULL)) {
         ss_associations_clear(table);
         return SS_ERR_MEMORY;
     }
@@ -95,6 +86,7 @@ void ss_associations_clear(struct ss_associations *table)
 {
     free(table->buckets);
     ss_pool_free(table->pool);
+    ss_pool_free(table->links);
     ss_pool_free(table->outs);
     ss_pool_free(table->names);
     memset(table, 0, sizeof *table);
@@ -119,6 +111,20 @@ void ss_association_touch(struct ss_association *association)
                              &association->idle);
 }
 
+static bool begin_link(struct ss_association *association)
+{
+    struct ss_pool *links = association->port->relay->associations.links;
+
+    association->link = ss_pool_acquire(links);
+    if (association->link == NULL)
+        return false;
+    if (ss_packet_link_begin(association->link, association->port->codec, association->session) ==
+        SS_OK)
+        return true;
+    ss_pool_release(links, association->link);
+    return false;
+}
+
 struct ss_association *ss_association_new(struct ss_udp_port *port, const struct ss_addr *client,
                                           struct ss_packet_session *session)
 {
@@ -140,8 +146,7 @@ struct ss_association *ss_association_new(struct ss_udp_port *port, const struct
     association->port = port;
     association->client = *client;
     association->session = session;
-    if (port->has_sessions &&
-        ss_packet_link_begin(ss_association_link(association), port->codec, session) != SS_OK) {
+    if (port->has_sessions && !begin_link(association)) {
         ss_pool_release(table->pool, association);
         return NULL;
     }
@@ -187,7 +192,9 @@ static struct ss_udp_out *open_out(struct ss_association *association, const str
                                               .dont_fragment = options->mtu != 0,
                                               .burst = OUT_BURST,
                                               .sndbuf = options->outgoing_sndbuf,
-                                              .rcvbuf = options->outgoing_rcvbuf};
+                                              .rcvbuf = options->outgoing_rcvbuf,
+                                              .mark = options->mark,
+                                              .tos = association->port->role->options.tos};
     const struct ss_addr addr = {.ip = *source};
     struct ss_udp_out *out = ss_pool_acquire(relay->associations.outs);
     const char *error_text = "";
@@ -272,8 +279,10 @@ void ss_association_close(struct ss_association *association)
 
     if (association->session == NULL)
         forget_address(association);
-    if (association->port->has_sessions)
-        ss_packet_link_end(ss_association_link(association));
+    if (association->link != NULL) {
+        ss_packet_link_end(association->link);
+        ss_pool_release(relay->associations.links, association->link);
+    }
     ss_deadline_stop(&association->idle);
     ss_control_detach(association);
     ss_udp_names_clear(association);
@@ -291,7 +300,10 @@ void ss_associations_close_all(struct ss_associations *table)
         ss_association_close(SS_CONTAINER_OF(first, struct ss_association, idle));
 }
 
-void ss_associations_close_of(struct ss_associations *table, const struct ss_udp_port *port)
+void ss_associations_close_if(struct ss_associations *table,
+                              bool (*is_meant)(const struct ss_association *association,
+                                               const void *owner),
+                              const void *owner)
 {
     struct ss_deadline *entry = ss_deadline_first(&table->idle);
 
@@ -299,9 +311,19 @@ void ss_associations_close_of(struct ss_associations *table, const struct ss_udp
         struct ss_association *association = SS_CONTAINER_OF(entry, struct ss_association, idle);
 
         entry = ss_deadline_after(&table->idle, entry);
-        if (association->port == port)
+        if (is_meant(association, owner))
             ss_association_close(association);
     }
+}
+
+static bool is_of(const struct ss_association *association, const void *port)
+{
+    return association->port == port;
+}
+
+void ss_associations_close_of(struct ss_associations *table, const struct ss_udp_port *port)
+{
+    ss_associations_close_if(table, is_of, port);
 }
 
 void ss_associations_expire(struct ss_associations *table, uint64_t now_ms)
@@ -316,5 +338,8 @@ void ss_associations_expire(struct ss_associations *table, uint64_t now_ms)
 
 uint32_t ss_associations_trim(struct ss_associations *table)
 {
-    return ss_pool_trim(table->pool) + ss_pool_trim(table->outs) + ss_pool_trim(table->names);
+    uint32_t links = table->links != NULL ? ss_pool_trim(table->links) : 0;
+
+    return links + ss_pool_trim(table->pool) + ss_pool_trim(table->outs) +
+           ss_pool_trim(table->names);
 }

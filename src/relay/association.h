@@ -41,30 +41,26 @@ struct ss_association {
     struct ss_control *control;        /* the connection that it lives with (SOCKS5), or NULL */
     struct ss_udp_name *names;         /* looked up or being looked up, the latest used first */
     struct ss_udp_out *outs[2];        /* the first serves both families where that is possible */
+    struct ss_packet_link *link;       /* NULL where datagrams are not of sessions */
     struct ss_packet_session *session; /* on a server, where datagrams are of sessions; else NULL */
     struct ss_user_counters *user;     /* whose traffic it is; NULL where there are no users */
     bool passes_on;                    /* another server opens it: both ways as it is */
     struct ss_addr client;             /* of a session: the sender of its latest datagram */
     struct ss_ip local;                /* where the client sent to: it is answered from there */
+    struct ss_addr asked;              /* where its latest redirected datagram was going */
 };
 
 struct ss_associations {
     struct ss_pool *pool;
+    struct ss_pool *links; /* apart: most methods need none */
     struct ss_pool *outs;
     struct ss_pool *names;
     struct ss_association **buckets;
     uint32_t bucket_mask;
     uint32_t capacity;
-    size_t link_size;
     struct ss_deadline_queue idle;
     uint8_t seed[16]; /* so that a client can't choose which bucket it falls into */
 };
-
-/* The link to a session of datagrams lies behind the association in its slot. */
-#define SS_ASSOCIATION_LINK_OFFSET ((sizeof(struct ss_association) + 63) / 64 * 64)
-
-/* NULL where datagrams are not of sessions. */
-struct ss_packet_link *ss_association_link(struct ss_association *association);
 
 /* `link_size` is that of the largest link, 0 where there are none. */
 SS_CHECKED enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capacity,
@@ -93,8 +89,12 @@ struct ss_udp_out *ss_association_out(struct ss_association *association, enum s
 
 void ss_association_close(struct ss_association *association);
 void ss_associations_close_all(struct ss_associations *table);
-/* Those of one port. */
+/* Those of one port, and those that `is_meant` says. */
 void ss_associations_close_of(struct ss_associations *table, const struct ss_udp_port *port);
+void ss_associations_close_if(struct ss_associations *table,
+                              bool (*is_meant)(const struct ss_association *association,
+                                               const void *owner),
+                              const void *owner);
 /* Those whose idle time is over. */
 void ss_associations_expire(struct ss_associations *table, uint64_t now_ms);
 

@@ -1,6 +1,6 @@
 /*
- * Reaching an endpoint: look the name up, try its addresses in turn, hand over the connection. For
- * this folder alone.
+ * Reaching an endpoint: look the name up, race its addresses, go to another upstream server when
+ * one is late or can't be reached, hand over the first connection. For this folder alone.
  */
 #ifndef SS_RELAY_DIALER_H
 #define SS_RELAY_DIALER_H
@@ -9,7 +9,7 @@
 #include "relay/session.h"
 
 /*
- * Dials the target (direct) or the listener's upstream servers for the session, which is in
+ * Dials the target (direct) or the role's upstream servers for the session, which is in
  * SS_PHASE_DIAL. The result comes through ss_session_connected or ss_session_unreachable, which
  * may be called from inside: look at the session's phase afterwards. `first_write` tells that bytes
  * will be sent as soon as it is connected, which fast open needs. False when no dial can be had;
@@ -17,16 +17,20 @@
  */
 bool ss_dial_start(struct ss_session *session, const struct ss_target *target, bool first_write);
 
-/* The attempt under way takes long and there are others to try: goes on with the next. */
-void ss_dial_attempt_expired(struct ss_dial *dial);
+/* There is no connection yet and there is more to try: tries it beside what is under way. */
+void ss_dial_is_late(struct ss_dial *dial);
 
 /* A connection that was fast opened came to nothing: its server is dialled plainly for a while. */
 void ss_dial_fast_open_failed(struct ss_session *session);
 
-/* Gives up; no result comes any more. NULL is fine. */
-void ss_dial_cancel(struct ss_dial *dial);
+/* Gives up, because nobody waits any more or (`timed_out`) because the time is over; no result
+ * comes any more. NULL is fine. */
+void ss_dial_cancel(struct ss_dial *dial, bool timed_out);
 
 /* Bytes of a dial, for the worker's pool. */
 size_t ss_dial_size(void);
+
+/* Descriptors that a dial may hold beside the one that its session will have. */
+#define SS_DIAL_EXTRA_DESCRIPTORS 1
 
 #endif

@@ -5,23 +5,56 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "relay/dialer.h"
 #include "relay/engine_internal.h"
+#include "relay/probe.h"
 
 /* Descriptors beside those of sessions: standard streams, log, signals, listeners; and a loop's own
  * with those of its resolver. */
 #define RESERVE_PROCESS 16
-#define RESERVE_WORKER  (4 + SS_RESOLVER_DESCRIPTORS)
+#define RESERVE_WORKER  (4 + SS_RESOLVER_DESCRIPTORS + SS_PROBES_MAX)
+
+/* With fewer, UDP is not begun while running. */
+#define LATE_ASSOCIATIONS_MIN 16
 
 /* A session's two sockets. */
 #define DESCRIPTORS_A_SESSION 2
 
-/* How many sessions the descriptors allow: the engine never meets EMFILE of its own making. */
-static uint32_t budget(struct ss_engine_options *options, uint32_t *associations)
+/* Of so many sessions one may dial two addresses at once, however few descriptors there are. */
+#define SESSIONS_A_RACE 4
+
+static uint32_t sockets_an_association(const struct ss_engine_options *options)
 {
+    return options->bind_ipv4.family || options->bind_ipv6.family ? 2 : 1;
+}
+
+static uint32_t sessions_covered(uint32_t descriptors, uint32_t max_connections)
+{
+    uint32_t unit = SESSIONS_A_RACE * DESCRIPTORS_A_SESSION + SS_DIAL_EXTRA_DESCRIPTORS;
+    uint64_t covered = (uint64_t)descriptors * SESSIONS_A_RACE / unit;
+
+    return covered < max_connections ? (uint32_t)covered : max_connections;
+}
+
+/* What sessions leave is for races, up to one each, and half of what is above the least of them for
+ * ports and UDP that come while running. */
+static void share_out_rest(struct ss_engine *engine, uint32_t sessions, uint32_t descriptors)
+{
+    uint32_t rest = descriptors - sessions * DESCRIPTORS_A_SESSION;
+    uint32_t races = sessions / SESSIONS_A_RACE;
+
+    races += (rest - races) / 2;
+    engine->max_races = races < sessions ? races : sessions;
+    engine->spare_descriptors = rest - engine->max_races * SS_DIAL_EXTRA_DESCRIPTORS;
+}
+
+/* How many sessions the descriptors allow: the engine never meets EMFILE of its own making. */
+static uint32_t budget(struct ss_engine *engine)
+{
+    struct ss_engine_options *options = &engine->options;
     unsigned asked = options->workers;
-    uint32_t reserve;
-    uint32_t sockets = options->bind_ipv4.family || options->bind_ipv6.family ? 2 : 1;
-    uint32_t covered;
+    uint32_t sockets = sockets_an_association(options);
+    uint32_t reserve, covered;
 
     /* A small limit is better spent on sessions than on loops. */
     while (options->workers > 1 &&
@@ -31,19 +64,79 @@ static uint32_t budget(struct ss_engine_options *options, uint32_t *associations
         ss_log_info("workers are lowered from %u to %u: there are %u descriptors", asked,
                     options->workers, options->descriptors);
     reserve = RESERVE_PROCESS + RESERVE_WORKER * options->workers;
-    *associations = options->max_associations;
-    if (*associations > options->descriptors / 4 / sockets)
-        *associations = options->descriptors / 4 / sockets;
-    reserve += *associations * sockets;
+    if (options->udp_at_start) {
+        engine->max_associations = options->max_associations;
+        if (engine->max_associations > options->descriptors / 4 / sockets)
+            engine->max_associations = options->descriptors / 4 / sockets;
+        reserve += engine->max_associations * sockets;
+    }
+    if (options->max_answers > options->descriptors / 8)
+        options->max_answers = options->descriptors / 8;
+    reserve += options->max_answers;
     if (reserve >= options->descriptors)
         return 0;
-    covered = (options->descriptors - reserve) / DESCRIPTORS_A_SESSION;
-    if (covered < options->max_connections) {
+    covered = sessions_covered(options->descriptors - reserve, options->max_connections);
+    if (covered < options->max_connections)
         ss_log_debug("max_connections is lowered from %u to %u, which %u descriptors cover",
                      options->max_connections, covered, options->descriptors);
-        return covered;
-    }
-    return options->max_connections;
+    share_out_rest(engine, covered, options->descriptors - reserve);
+    return covered;
+}
+
+enum ss_status ss_engine_reserve_udp(struct ss_engine *engine)
+{
+    uint32_t sockets = sockets_an_association(&engine->options);
+    uint32_t most = engine->spare_descriptors / sockets;
+
+    if (most > engine->options.descriptors / 4 / sockets)
+        most = engine->options.descriptors / 4 / sockets;
+    if (most < LATE_ASSOCIATIONS_MIN)
+        return SS_ERR_LIMIT;
+    engine->max_associations =
+        engine->options.max_associations < most ? engine->options.max_associations : most;
+    engine->spare_descriptors -= engine->max_associations * sockets;
+    return SS_OK;
+}
+
+/* Descriptors that sessions give for listening sockets. */
+static uint32_t lack(const struct ss_engine *engine, uint32_t sockets)
+{
+    uint64_t there = (uint64_t)engine->options.listeners + engine->spare_descriptors;
+
+    return sockets > there ? (uint32_t)(sockets - there) : 0;
+}
+
+bool ss_engine_has_room_for_socket(const struct ss_engine *engine)
+{
+    return lack(engine, engine->sockets + 1) / DESCRIPTORS_A_SESSION + 1 < engine->pool_sessions;
+}
+
+static void fit_sessions(struct ss_engine *engine)
+{
+    uint32_t missing = lack(engine, engine->sockets) + DESCRIPTORS_A_SESSION - 1;
+
+    engine->max_sessions = engine->pool_sessions - missing / DESCRIPTORS_A_SESSION;
+}
+
+void ss_engine_socket_opened(struct ss_engine *engine)
+{
+    engine->sockets++;
+    fit_sessions(engine);
+}
+
+void ss_engine_socket_closed(struct ss_engine *engine)
+{
+    engine->sockets--;
+    fit_sessions(engine);
+    if (atomic_load(&engine->listeners_paused))
+        ss_engine_resume_listeners(engine);
+}
+
+void ss_engine_match_udp(struct ss_engine *engine)
+{
+    for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
+        atomic_store_explicit(&l->udp_beside, ss_udp_port_beside(engine->udp, &l->bound) != NULL,
+                              memory_order_relaxed);
 }
 
 enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_options *options)
@@ -57,7 +150,7 @@ enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_opti
     engine->options = *options;
     if (engine->options.workers == 0)
         engine->options.workers = 1;
-    engine->max_sessions = budget(&engine->options, &engine->max_associations);
+    engine->max_sessions = budget(engine);
     if (engine->max_sessions == 0) {
         free(engine);
         return SS_ERR_LIMIT;
@@ -72,6 +165,7 @@ enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_opti
         if (status != SS_OK)
             goto failed;
     }
+    engine->pool_sessions = engine->max_sessions;
     uv_timer_init(&engine->workers[0].loop, &engine->accept_retry);
     engine->accept_retry.data = engine;
     *out = engine;
@@ -93,6 +187,19 @@ static void run_worker(void *argument)
     struct ss_worker *worker = argument;
 
     uv_run(&worker->loop, UV_RUN_DEFAULT);
+}
+
+enum ss_status ss_engine_guard(struct ss_engine *engine, const struct ss_role *role, bool udp,
+                               uint16_t port)
+{
+    if (role->options.ingress != SS_INGRESS_REDIRECT)
+        return SS_OK;
+    if (engine->guard == NULL)
+        engine->guard = ss_loop_guard_new();
+    if (engine->guard == NULL)
+        return SS_ERR_MEMORY;
+    ss_loop_guard_add_port(engine->guard, udp, port);
+    return SS_OK;
 }
 
 enum ss_status ss_engine_start_workers(struct ss_engine *engine)
@@ -155,6 +262,7 @@ void ss_engine_free(struct ss_engine *engine)
         engine->listeners = listener->next;
         ss_listener_free(listener);
     }
+    ss_loop_guard_free(engine->guard);
     free(engine->workers);
     free(engine);
 }

@@ -34,10 +34,12 @@ struct ss_engine_options {
     uint32_t tcp_idle_timeout_ms;
     uint32_t half_open_timeout_ms; /* without traffic, once one side has ended */
 
-    uint32_t
-        max_associations; /* UDP; 0 where there is none. Lowered to a quarter of the descriptors */
-    uint32_t udp_timeout_ms; /* of an association without traffic */
-    uint32_t mtu;            /* larger datagrams are dropped, none is fragmented; 0: no limit */
+    uint32_t listeners; /* sockets that `descriptors` are already reckoned without */
+
+    uint32_t max_associations; /* UDP. Lowered to a quarter of the descriptors */
+    bool udp_at_start;         /* else descriptors are set aside when the first UDP port opens */
+    uint32_t udp_timeout_ms;   /* of an association without traffic */
+    uint32_t mtu;              /* larger datagrams are dropped, none is fragmented; 0: no limit */
 
     bool ipv6_first;
     const char *nameservers;  /* NULL: the system's */
@@ -52,6 +54,11 @@ struct ss_engine_options {
     bool interface_required;
     struct ss_ip bind_ipv4, bind_ipv6;    /* source addresses; family 0: any */
     int outgoing_sndbuf, outgoing_rcvbuf; /* bytes; 0: the system's */
+    uint32_t mark;                        /* for the system's rules; 0: none */
+
+    /* Sockets at once that answer redirected datagrams in the name of where they were going; 0
+     * where there are none. Lowered to an eighth of the descriptors. */
+    uint32_t max_answers;
 
     /* The largest codec among the profiles that listeners will use (ss_codec_size); 0: none. */
     size_t codec_size;
@@ -61,8 +68,8 @@ struct ss_engine_options {
 
 /*
  * What a user of identity headers has used (SIP023): the `tag` of a struct ss_user points to one,
- * or is NULL. It belongs to whoever made the list of users, outlives it, and begins as zero. All
- * workers write it.
+ * or is NULL. It belongs to whoever made the list of users, lives as long as any list that names it
+ * (ss_users_set_tag_release), and begins as zero. All workers write it.
  */
 struct ss_user_counters {
     _Atomic uint64_t rx_bytes,
@@ -130,11 +137,34 @@ SS_CHECKED enum ss_status ss_listener_set_role(struct ss_listener *listener, str
 SS_CHECKED enum ss_status ss_udp_port_set_role(struct ss_udp_port *port, struct ss_role *role);
 
 /*
- * Closes the port at once. TCP sessions go on to their end; UDP associations of the port end. The
- * pointer is not valid any more.
+ * Closes the port at once. TCP sessions go on to their end; UDP associations of the port end, and
+ * connections that asked for ASSOCIATE there. The pointer is not valid any more. Not from a
+ * callback of the port's own sessions.
  */
 void ss_engine_unlisten(struct ss_engine *engine, struct ss_listener *listener);
 void ss_engine_unlisten_udp(struct ss_engine *engine, struct ss_udp_port *port);
+
+/* Sessions and associations of servers: those that fit all that is given. */
+struct ss_sessions_of {
+    struct ss_listener *listener;     /* that began here; NULL: anywhere. Then TCP alone is meant */
+    const struct ss_profile *profile; /* under this key; NULL: any */
+    const void *user;                 /* whose tag it is; with a profile. NULL: anybody */
+};
+
+/*
+ * Ends them as a stop does: streams by RST. Each worker is asked, so the last end some moments
+ * later; connections that were accepted before this call are meant too. Not from a callback of a
+ * session. SS_ERR_MEMORY: nothing was ended.
+ */
+SS_CHECKED enum ss_status ss_engine_end_sessions(struct ss_engine *engine,
+                                                 const struct ss_sessions_of *which);
+
+/*
+ * Another list of users takes the place of a profile's (ss_profile_set_users), and sessions end
+ * whose users are not on it with the same key and tag. SS_ERR_MEMORY: nothing was done.
+ */
+SS_CHECKED enum ss_status ss_engine_set_users(struct ss_engine *engine, struct ss_profile *profile,
+                                              struct ss_users *users);
 
 /* The address that was bound: with the real port where 0 was asked for. */
 struct ss_addr ss_listener_address(const struct ss_listener *listener);

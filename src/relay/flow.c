@@ -32,6 +32,8 @@ void ss_flow_drop_rest(struct ss_flow *flow)
     flow->rest = NULL;
 }
 
+_Static_assert(SS_REST_MAX <= SS_BLOCK_CAPACITY, "what is left of any chunk goes into a block");
+
 bool ss_flow_keep_rest(struct ss_flow *flow, const uint8_t *bytes, size_t len)
 {
     struct ss_pool *pool = flow->session->worker->blocks;

@@ -11,9 +11,11 @@
 struct ss_ingress {
     /* The work of the flow from the client, and of the one back to it. */
     enum ss_flow_work up, down;
-    /* The target is known from the start: nothing is read before dialling, and none of the
-     * functions is called. */
-    bool target_is_fixed;
+    /*
+     * Where the target is known without reading, else NULL: says it, and none of the others is
+     * called. After an error, which it has logged, the session is closed.
+     */
+    enum ss_status (*find)(struct ss_session *session, struct ss_target *target);
     /*
      * Looks at what the client has sent so far, and may answer it. `early` gets the payload that
      * came along (inside `bytes`) and how much of the end is to be kept.
@@ -39,5 +41,6 @@ const struct ss_ingress *ss_ingress_of(enum ss_ingress_kind kind);
 extern const struct ss_ingress ss_ingress_socks5;
 extern const struct ss_ingress ss_ingress_fixed;
 extern const struct ss_ingress ss_ingress_shadowsocks;
+extern const struct ss_ingress ss_ingress_redirect;
 
 #endif

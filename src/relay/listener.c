@@ -25,6 +25,7 @@ static const struct ss_ingress *const ingresses[] = {
     [SS_INGRESS_SOCKS5] = &ss_ingress_socks5,
     [SS_INGRESS_FIXED] = &ss_ingress_fixed,
     [SS_INGRESS_SHADOWSOCKS] = &ss_ingress_shadowsocks,
+    [SS_INGRESS_REDIRECT] = &ss_ingress_redirect,
 };
 
 const struct ss_ingress *ss_ingress_of(enum ss_ingress_kind kind)
@@ -178,7 +179,14 @@ void ss_listener_hold(struct ss_listener *listener)
 
 void ss_listener_release(struct ss_listener *listener)
 {
-    atomic_fetch_sub_explicit(&listener->holders, 1, memory_order_release);
+    struct ss_engine *engine = listener->engine;
+
+    /* The handle holds it while it listens. From here on it is loop 0's to free. */
+    if (atomic_fetch_sub_explicit(&listener->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    atomic_store(&engine->sweep_wanted, true);
+    if (!atomic_load(&engine->stop_wanted))
+        uv_async_send(&engine->workers[0].wake);
 }
 
 void ss_listener_free(struct ss_listener *listener)
@@ -209,8 +217,11 @@ void ss_engine_sweep_listeners(struct ss_engine *engine)
 void ss_engine_unlisten(struct ss_engine *engine, struct ss_listener *listener)
 {
     ss_listener_close(listener);
+    /* What it was for may go; sessions hold theirs. */
+    ss_role_release(listener->role);
+    listener->role = NULL;
     listener->removed = true;
-    ss_engine_sweep_listeners(engine);
+    ss_engine_socket_closed(engine);
 }
 
 /* Whether sessions have room for the codecs of all profiles. */
@@ -244,6 +255,7 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
         .reuse_port = options->reuse_port,
         .fast_open = options->fast_open,
         .mptcp = options->mptcp,
+        .transparent = options->role->options.tproxy,
         .sndbuf = options->incoming_sndbuf,
         .rcvbuf = options->incoming_rcvbuf,
     };
@@ -267,19 +279,26 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
         goto failed;
     memset(listener->counters, 0, counters_size);
 
+    status = SS_ERR_LIMIT;
+    if (!ss_engine_has_room_for_socket(engine))
+        goto failed;
     status = ss_socket_listen(&listener->fd, &options->address, &how, error_text);
     if (status != SS_OK)
         goto failed;
     ss_socket_local(listener->fd, &listener->bound);
+    status = ss_engine_guard(engine, options->role, false, listener->bound.port);
+    if (status != SS_OK)
+        goto failed;
     status = SS_ERR_MEMORY;
     if (uv_poll_init(&engine->workers[0].loop, &listener->poll, listener->fd) != 0)
         goto failed;
     listener->poll.data = listener;
     listener->role = ss_role_hold(options->role);
     atomic_init(&listener->holders, 1); /* the handle */
-    ss_engine_sweep_listeners(engine);
     listener->next = engine->listeners;
     engine->listeners = listener;
+    ss_engine_socket_opened(engine);
+    ss_engine_match_udp(engine);
     ss_listener_resume(listener);
     if (out != NULL)
         *out = listener;

@@ -23,6 +23,7 @@ struct ss_listener {
     bool accepting;
     bool crowded; /* more than one connection was waiting lately */
     uint8_t turn;
+    _Atomic bool udp_beside;  /* a UDP port stands beside it, for ASSOCIATE; loop 0 writes it */
     bool removed;             /* waits for its sessions to end */
     _Atomic uint32_t holders; /* sessions, also those on their way to a worker, and the handle */
 };

@@ -16,24 +16,20 @@
 #include "codec/profile.h"
 #include "proto/target.h"
 #include "relay/limiter.h"
+#include "relay/upstreams.h"
 
 /* Where a session's target comes from. */
 enum ss_ingress_kind {
     SS_INGRESS_SOCKS5,      /* the client's request */
     SS_INGRESS_FIXED,       /* configured */
     SS_INGRESS_SHADOWSOCKS, /* the opened header */
+    SS_INGRESS_REDIRECT,    /* where the system's rules took it from */
 };
 
 /* How its target is reached. */
 enum ss_egress_kind {
     SS_EGRESS_DIRECT,
     SS_EGRESS_UPSTREAM, /* through a Shadowsocks server */
-};
-
-/* A Shadowsocks server that a client-side program sends to. */
-struct ss_upstream {
-    struct ss_endpoint endpoint;
-    const struct ss_profile *profile;
 };
 
 /* Who may use a SOCKS5 listener (RFC 1929). Texts are borrowed, NUL-terminated, 1 to 255 bytes. */
@@ -48,33 +44,30 @@ struct ss_role_options {
     const struct ss_target *fixed_target;
     const struct ss_upstream *upstreams; /* of SS_EGRESS_UPSTREAM: at least one */
     size_t upstream_count;
+    enum ss_balance balance;
     const struct ss_socks5_user *users; /* with any, SOCKS5 clients must log in */
     size_t user_count;
     struct ss_limiter *limiter; /* SS_INGRESS_SHADOWSOCKS: of the port; NULL: it has no limits */
     bool udp_open;              /* SOCKS5: takes datagrams without an ASSOCIATE connection */
+    bool tproxy;                /* REDIRECT, of TCP: by TPROXY instead of NAT */
+    uint8_t tos;                /* the byte with the DSCP of what goes out; 0: the system's */
     struct ss_ip advertised; /* SOCKS5: told to ASSOCIATE; family 0: the address that was reached */
 
-    /* Everything that is pointed to lives until this is called, once, by any thread, when the last
-     * holder has let go. May be NULL. */
+    /* Profiles are held. Everything else that is pointed to lives until this is called, once, by
+     * any thread, when the last holder has let go. May be NULL. */
     void (*released)(void *owner);
     void *owner;
-};
-
-/* What has been seen of an upstream server; all threads read and write it. */
-struct ss_upstream_state {
-    _Atomic uint64_t plain_until_ms; /* no fast open before */
 };
 
 /* Read-only outside of role.c, but for what is atomic. */
 struct ss_role {
     struct ss_role_options options;
-    struct ss_upstream_state *upstream_states; /* one an upstream */
-    _Atomic uint32_t next_upstream;            /* where the next dial begins */
+    struct ss_upstream_set upstreams; /* how they are doing */
     _Atomic uint32_t holders;
 };
 
-/* Copies the options, not what they point to; the caller holds it. SS_ERR_MEMORY: then `released`
- * is not called. */
+/* Copies the options, not what they point to; the caller holds it. SS_ERR_MEMORY, SS_ERR_ARGUMENT
+ * with too many upstream servers: then `released` is not called. */
 SS_CHECKED enum ss_status ss_role_new(struct ss_role **out, const struct ss_role_options *options);
 
 struct ss_role *ss_role_hold(struct ss_role *role);

@@ -48,6 +48,8 @@ static void log_target(const struct ss_session *session, const struct ss_target 
     ss_target_format(target, text);
     if (session->role->options.ingress == SS_INGRESS_SHADOWSOCKS)
         ss_log_info("[%u] connect to %s", session->listener->bound.port, text);
+    else if (session->role->options.ingress == SS_INGRESS_REDIRECT)
+        ss_log_info("redir to %s", text);
     else
         ss_log_info("connect to %s", text);
 }
@@ -128,8 +130,13 @@ void ss_session_start(struct ss_worker *worker, const struct ss_handoff *handoff
         ss_session_abort(session);
         return;
     }
-    if (ingress->target_is_fixed) {
-        dial(session, session->role->options.fixed_target);
+    if (ingress->find != NULL) {
+        struct ss_target target;
+
+        if (ingress->find(session, &target) == SS_OK)
+            dial(session, &target);
+        else
+            ss_session_close(session);
         return;
     }
     make_way_for_the_unproven(worker);
@@ -233,6 +240,7 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
     ss_session_touch(session);
     ss_deadline_stop(&session->check);
     ss_session_enter(session, SS_PHASE_STREAM);
+    ss_worker_start_deadline(session->worker, &session->worker->settle, &session->settle);
     if (up->ended)
         ss_session_half_open(session);
     if (session->fast_opened)
@@ -249,6 +257,11 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
     ss_flow_connect(up, outbound, header_now);
     if (session->phase != SS_PHASE_CLOSING)
         ss_flow_read(&session->down);
+}
+
+void ss_session_settle(struct ss_session *session)
+{
+    ss_socket_keep_alive(ss_tcp_descriptor(&session->outbound->tcp));
 }
 
 void ss_session_unreachable(struct ss_session *session, enum ss_status status)
@@ -297,7 +310,7 @@ void ss_session_check(struct ss_session *session)
     struct ss_worker *worker = session->worker;
 
     if (session->phase == SS_PHASE_DIAL) {
-        ss_dial_attempt_expired(session->dial);
+        ss_dial_is_late(session->dial);
     } else if (session->up.broken || session->down.broken) {
         ss_flow_pass_end_on(session->up.broken ? &session->up : &session->down);
     } else if (session->fast_opened && !session->down.moved) {
@@ -326,7 +339,7 @@ void ss_session_deadline(struct ss_session *session)
         session->listener->ingress->expire(session);
         break;
     case SS_PHASE_DIAL:
-        ss_dial_cancel(session->dial);
+        ss_dial_cancel(session->dial, true);
         ss_session_unreachable(session, SS_ERR_TIMEOUT);
         break;
     case SS_PHASE_STREAM:

@@ -48,6 +48,7 @@ struct ss_session {
     struct ss_flow down;        /* outbound to inbound */
     struct ss_deadline deadline;
     struct ss_deadline check;         /* of what is looked at again soon; see ss_session_check */
+    struct ss_deadline settle;        /* until it has lived so long that it may be an idle one */
     struct ss_deadline first_payload; /* a client's header waits for it, shortly */
     uint64_t active_ms;               /* when bytes moved last */
     struct ss_addr peer;
@@ -86,6 +87,8 @@ void ss_session_place_is_free(struct ss_worker *worker, struct ss_listener *list
  * the request's.
  */
 bool ss_session_associate(struct ss_session *session, const struct ss_target *target);
+/* Those that were kept for a UDP port, which goes: loop 0's. */
+void ss_sessions_end_associate(struct ss_worker *worker, const struct ss_addr *bound);
 /* Such a connection has come to loop 0. Owns its descriptor. */
 void ss_session_start_associate(struct ss_worker *worker, const struct ss_handoff *handoff);
 
@@ -116,6 +119,9 @@ bool ss_session_was_active(struct ss_session *session);
 void ss_session_check(struct ss_session *session);
 /* No payload came within the time that a header may wait. */
 void ss_session_first_payload_deadline(struct ss_session *session);
+
+/* It has lived for a while: its outgoing connection gets keep-alive. */
+void ss_session_settle(struct ss_session *session);
 
 /* What the dialer came to. `profile` is the upstream's, NULL without one; `target` is the
  * session's. */

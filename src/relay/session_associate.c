@@ -14,6 +14,10 @@ static void become_control(struct ss_session *session, const struct ss_addr *fro
     struct ss_udp_port *port = ss_udp_port_beside(relay, &session->listener->bound);
     struct ss_addr bound = {0};
 
+    if (port == NULL) { /* it was closed while the connection was on its way here */
+        ss_session_close(session);
+        return;
+    }
     session->control = ss_control_open(&relay->controls, &session->peer.ip, from);
     if (session->control == NULL) {
         ss_session_abort(session);
@@ -57,7 +61,7 @@ bool ss_session_associate(struct ss_session *session, const struct ss_target *ta
 {
     struct ss_addr from = {.port = target->port};
 
-    if (ss_udp_port_beside(session->worker->engine->udp, &session->listener->bound) == NULL)
+    if (!atomic_load_explicit(&session->listener->udp_beside, memory_order_relaxed))
         return false;
     (void)ss_target_ip(target, &from.ip); /* a name says no more than nothing */
     if (session->worker->index == 0)
@@ -67,6 +71,20 @@ bool ss_session_associate(struct ss_session *session, const struct ss_target *ta
     else
         ss_session_abort(session);
     return true;
+}
+
+void ss_sessions_end_associate(struct ss_worker *worker, const struct ss_addr *bound)
+{
+    struct ss_session *session = worker->open;
+
+    while (session != NULL) {
+        struct ss_session *next = session->next;
+
+        if (session->phase == SS_PHASE_ASSOCIATE && session->listener->bound.port == bound->port &&
+            ss_ip_equal(&session->listener->bound.ip, &bound->ip))
+            ss_session_close(session);
+        session = next;
+    }
 }
 
 void ss_session_start_associate(struct ss_worker *worker, const struct ss_handoff *handoff)

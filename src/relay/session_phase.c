@@ -118,9 +118,10 @@ static void end(struct ss_session *session, enum ss_conn_end how)
         return;
     ss_session_enter(session, SS_PHASE_CLOSING);
     ss_session_leave_limits(session);
+    ss_deadline_stop(&session->settle);
     ss_deadline_stop(&session->first_payload);
     ss_deadline_stop(&session->check);
-    ss_dial_cancel(session->dial);
+    ss_dial_cancel(session->dial, false);
     session->dial = NULL;
     if (session->control != NULL)
         ss_control_close(&worker->engine->udp->controls, session->control);

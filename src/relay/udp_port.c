@@ -5,6 +5,7 @@
 #include "codec/packet.h"
 #include "net/socket.h"
 #include "relay/engine_internal.h"
+#include "relay/session.h"
 #include "relay/udp_relay.h"
 
 /* Sessions are remembered so that no packet is taken twice, longer than their sockets stay. */
@@ -13,26 +14,44 @@
 /* Bytes that a port's buffers hold while the loop is busy: bursts of all clients come here. */
 #define PORT_BURST (4 << 20)
 
-static enum ss_status relay_new(struct ss_engine *engine)
+static enum ss_status fill_relay(struct ss_udp_relay *relay)
 {
-    struct ss_udp_relay *relay = calloc(1, sizeof *relay);
+    struct ss_engine *engine = relay->engine;
     enum ss_status status;
 
-    if (relay == NULL)
-        return SS_ERR_MEMORY;
-    relay->engine = engine;
     relay->worker = &engine->workers[0];
     relay->inbox = ss_udp_inbox_new();
     relay->outbox = ss_udp_outbox_new();
     relay->scratch_len = SS_UDP_HEADROOM + SS_UDP_PAYLOAD_MAX + SS_UDP_TAILROOM;
     relay->scratch = malloc(relay->scratch_len);
-    engine->udp = relay;
     if (relay->inbox == NULL || relay->outbox == NULL || relay->scratch == NULL)
         return SS_ERR_MEMORY;
     status = ss_associations_init(&relay->associations, engine->max_associations,
                                   engine->options.udp_timeout_ms, engine->options.packet_link_size);
     if (status == SS_OK)
-        status = ss_controls_init(&relay->controls, engine->max_sessions);
+        status = ss_controls_init(&relay->controls, engine->pool_sessions);
+    return status;
+}
+
+static enum ss_status relay_new(struct ss_engine *engine, const char **error_text)
+{
+    struct ss_udp_relay *relay;
+    enum ss_status status;
+
+    if (engine->max_associations == 0 && ss_engine_reserve_udp(engine) != SS_OK) {
+        if (error_text != NULL)
+            *error_text = "connections have the descriptors that UDP needs; a restart shares them";
+        return SS_ERR_LIMIT;
+    }
+    relay = calloc(1, sizeof *relay);
+    if (relay == NULL)
+        return SS_ERR_MEMORY;
+    relay->engine = engine;
+    status = fill_relay(relay);
+    if (status == SS_OK)
+        engine->udp = relay;
+    else
+        ss_udp_relay_free(relay);
     return status;
 }
 
@@ -146,10 +165,13 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
                                     const struct ss_listener_options *options,
                                     struct ss_udp_port **out, const char **error_text)
 {
+    bool redirected = options->role->options.ingress == SS_INGRESS_REDIRECT;
     const struct ss_udp_socket_options how = {
         .ipv6_only = options->ipv6_only,
         .reuse_port = options->reuse_port,
-        .wants_local = ss_ip_is_any(&options->address.ip),
+        .wants_local = !redirected && ss_ip_is_any(&options->address.ip),
+        .transparent = redirected,
+        .wants_original = redirected,
         .dont_fragment = engine->options.mtu != 0,
         .burst = PORT_BURST,
         .sndbuf = options->incoming_sndbuf,
@@ -164,12 +186,13 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
         return SS_ERR_MEMORY;
     port->fd = -1;
     port->family = options->address.ip.family;
+    port->reuse_port = options->reuse_port;
     port->counters = aligned_alloc(_Alignof(struct ss_counters), sizeof *port->counters);
     if (port->counters == NULL)
         goto failed;
     memset(port->counters, 0, sizeof *port->counters);
     if (engine->udp == NULL) {
-        status = relay_new(engine);
+        status = relay_new(engine, error_text);
         if (status != SS_OK)
             goto failed;
     }
@@ -178,11 +201,20 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
     port->has_sessions = port->codec != NULL && ss_packet_link_size(profile_of(options->role)) != 0;
     if (status == SS_OK)
         status = read_ends(port, options->role);
+    if (status == SS_OK && !ss_engine_has_room_for_socket(engine))
+        status = SS_ERR_LIMIT;
     if (status == SS_OK)
         status = ss_udp_open(&port->fd, &options->address, &how, error_text);
     if (status != SS_OK)
         goto failed;
     ss_socket_local(port->fd, &port->bound);
+    status = ss_engine_guard(engine, options->role, true, port->bound.port);
+    if (status == SS_OK && redirected && engine->udp->answers == NULL)
+        status =
+            ss_udp_answers_new(&engine->udp->answers, engine->udp,
+                               engine->options.max_answers != 0 ? engine->options.max_answers : 1);
+    if (status != SS_OK)
+        goto failed;
     status = SS_ERR_MEMORY;
     if (uv_poll_init(&engine->workers[0].loop, &port->poll, port->fd) != 0)
         goto failed;
@@ -191,6 +223,8 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
     uv_poll_start(&port->poll, UV_READABLE, ss_udp_port_readable);
     port->next = port->relay->ports;
     port->relay->ports = port;
+    ss_engine_socket_opened(engine);
+    ss_engine_match_udp(engine);
     if (out != NULL)
         *out = port;
     return SS_OK;
@@ -240,6 +274,10 @@ void ss_engine_unlisten_udp(struct ss_engine *engine, struct ss_udp_port *port)
         link = &(*link)->next;
     *link = port->next;
     ss_associations_close_of(&engine->udp->associations, port);
+    ss_udp_answers_close(engine->udp->answers, port);
+    ss_sessions_end_associate(engine->udp->worker, &port->bound);
+    ss_engine_match_udp(engine);
+    ss_engine_socket_closed(engine);
     ss_engine_keep_traffic(engine, port->counters, 1);
     ss_udp_flush(engine->udp->outbox); /* its descriptor's number may be another's soon */
     uv_close((uv_handle_t *)&port->poll, on_removed);
@@ -251,10 +289,27 @@ void ss_udp_relay_close(struct ss_udp_relay *relay)
     if (relay == NULL)
         return;
     ss_associations_close_all(&relay->associations);
+    ss_udp_answers_close(relay->answers, NULL);
     for (struct ss_udp_port *port = relay->ports; port != NULL; port = port->next) {
         uv_close((uv_handle_t *)&port->poll, NULL);
         ss_socket_close(port->fd);
     }
+}
+
+void ss_udp_relay_expire(struct ss_udp_relay *relay, uint64_t now_ms)
+{
+    ss_associations_expire(&relay->associations, now_ms);
+    ss_udp_answers_expire(relay->answers, now_ms);
+}
+
+uint64_t ss_udp_relay_due_ms(struct ss_udp_relay *relay)
+{
+    const struct ss_deadline *first = ss_deadline_first(&relay->associations.idle);
+    uint64_t answers_ms = ss_udp_answers_due_ms(relay->answers);
+
+    if (first == NULL || (answers_ms != 0 && answers_ms < first->due_ms))
+        return answers_ms;
+    return first->due_ms;
 }
 
 void ss_udp_relay_free(struct ss_udp_relay *relay)
@@ -269,6 +324,7 @@ void ss_udp_relay_free(struct ss_udp_relay *relay)
     }
     ss_packet_sessions_free(relay->sessions);
     ss_associations_clear(&relay->associations);
+    ss_udp_answers_free(relay->answers);
     ss_controls_clear(&relay->controls);
     ss_udp_inbox_free(relay->inbox);
     ss_udp_outbox_free(relay->outbox);

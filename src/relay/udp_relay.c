@@ -106,6 +106,9 @@ static bool read_request(struct ss_udp_port *port, struct request *request)
         request->address = (struct ss_view){.ptr = port->address, .len = port->address_len};
         request->payload = request->datagram->bytes;
         return true;
+    case SS_INGRESS_REDIRECT:
+        request->payload = request->datagram->bytes;
+        return ss_udp_redirect_target(port, request->datagram, &request->target, &request->address);
     }
     return false;
 }
@@ -131,7 +134,7 @@ static void send_sealed(struct ss_association *association, const struct ss_addr
         .bytes = request->payload,
         .head = SS_UDP_HEADROOM + (size_t)(request->payload.ptr - request->datagram->bytes.ptr),
         .tail = SS_UDP_TAILROOM,
-        .link = ss_association_link(association),
+        .link = association->link,
     };
     struct ss_view sealed;
 
@@ -180,6 +183,8 @@ static void to_upstream(struct ss_association *association, const struct request
             (struct ss_view){.ptr = joined, .len = request->address.len + request->payload.len},
             &to.ip)) {
         to.port = endpoint->port;
+        if (port->relay->engine->guard != NULL)
+            ss_dialed_note(&port->relay->worker->dialed, &to);
         send_sealed(association, &to, request);
     }
 }
@@ -194,7 +199,7 @@ void ss_udp_send_waiting(struct ss_association *association, const struct ss_add
             .bytes = {.ptr = (uint8_t *)(uintptr_t)bytes.ptr + address_len,
                       .len = bytes.len - address_len},
             .head = address_len,
-            .link = ss_association_link(association)};
+            .link = association->link};
         const struct ss_span out = {.ptr = relay->scratch, .len = relay->scratch_len};
         size_t sealed_len;
 
@@ -252,6 +257,7 @@ static struct ss_association *association_for(struct ss_udp_port *port,
         ss_association_touch(association);
     }
     association->local = datagram->local;
+    association->asked = datagram->original;
     if (request->session != NULL) /* it may have moved: replies follow it */
         association->client = datagram->peer;
     return association;
@@ -292,16 +298,25 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
 void ss_udp_port_readable(uv_poll_t *poll, int status, int events)
 {
     struct ss_udp_port *port = poll->data;
-    struct ss_udp_relay *relay = port->relay;
-    struct ss_datagram got[SS_UDP_BATCH];
 
     (void)status;
     (void)events;
-    for (int i = 0; i < BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
-        size_t count = ss_udp_receive(relay->inbox, port->fd, got);
+    ss_udp_port_receive(port, port->fd, NULL);
+}
 
-        for (size_t k = 0; k < count; k++)
+void ss_udp_port_receive(struct ss_udp_port *port, int fd, const struct ss_addr *original)
+{
+    struct ss_udp_relay *relay = port->relay;
+    struct ss_datagram got[SS_UDP_BATCH];
+
+    for (int i = 0; i < BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
+        size_t count = ss_udp_receive(relay->inbox, fd, got);
+
+        for (size_t k = 0; k < count; k++) {
+            if (original != NULL)
+                got[k].original = *original;
             from_client(port, &got[k]);
+        }
         ss_udp_flush(relay->outbox);
         if (count < SS_UDP_BATCH && !ss_udp_holds_more(relay->inbox))
             break;
@@ -333,8 +348,8 @@ static void from_upstream(struct ss_association *association, const struct ss_da
     struct ss_udp_port *port = association->port;
     struct ss_packet_opened opened;
 
-    if (ss_packet_open_reply(port->codec, ss_association_link(association), datagram->bytes,
-                             now_s(), &opened) != SS_OK) {
+    if (ss_packet_open_reply(port->codec, association->link, datagram->bytes, now_s(), &opened) !=
+        SS_OK) {
         ss_log_debug("[udp] a datagram from a server could not be opened");
         return;
     }
@@ -344,6 +359,9 @@ static void from_upstream(struct ss_association *association, const struct ss_da
     count_down(association, opened.payload.len);
     if (port->role->options.ingress == SS_INGRESS_SOCKS5)
         send_to_client(association, with_socks5_prefix(opened.address, opened.payload.len));
+    else if (port->role->options.ingress == SS_INGRESS_REDIRECT)
+        ss_udp_redirect_answer(association, &opened.target,
+                               (struct ss_view){opened.payload.ptr, opened.payload.len});
     else
         send_to_client(association, (struct ss_view){opened.payload.ptr, opened.payload.len});
 }
@@ -371,7 +389,7 @@ static void from_target(struct ss_association *association, const struct ss_data
     const struct ss_packet_payload payload = {.bytes = datagram->bytes,
                                               .head = SS_UDP_HEADROOM,
                                               .tail = SS_UDP_TAILROOM,
-                                              .link = ss_association_link(association)};
+                                              .link = association->link};
     struct ss_view sealed;
 
     if (is_too_large(port, datagram->bytes.len))
@@ -397,6 +415,14 @@ static void from_target(struct ss_association *association, const struct ss_data
     case SS_INGRESS_FIXED:
         send_to_client(association, (struct ss_view){datagram->bytes.ptr, datagram->bytes.len});
         break;
+    case SS_INGRESS_REDIRECT: {
+        struct ss_target origin;
+
+        ss_target_from_addr(&origin, &datagram->peer);
+        ss_udp_redirect_answer(association, &origin,
+                               (struct ss_view){datagram->bytes.ptr, datagram->bytes.len});
+        break;
+    }
     }
 }
 

@@ -15,6 +15,7 @@
 #include "relay/control.h"
 #include "relay/counters.h"
 #include "relay/engine.h"
+#include "relay/udp_redirect.h"
 #include "relay/worker.h"
 
 /* A listening UDP port with its role. */
@@ -32,6 +33,7 @@ struct ss_udp_port {
     uv_poll_t poll; /* its `data` is the port */
     int fd;
     enum ss_family family; /* of the socket */
+    bool reuse_port;
 };
 
 /* One an engine, made when the first port is. */
@@ -41,6 +43,7 @@ struct ss_udp_relay {
     struct ss_udp_port *ports;
     struct ss_associations associations;
     struct ss_controls controls;
+    struct ss_udp_answers *answers;      /* of redirected datagrams; NULL without */
     struct ss_packet_sessions *sessions; /* of clients, under the 2022 methods; NULL without */
     struct ss_udp_inbox *inbox;
     struct ss_udp_outbox *outbox;
@@ -54,8 +57,16 @@ struct ss_udp_relay {
 void ss_udp_relay_close(struct ss_udp_relay *relay);
 void ss_udp_relay_free(struct ss_udp_relay *relay); /* NULL is fine */
 
+/* Ends what has been idle for its time; and when the next one will have been (0: there is none). */
+void ss_udp_relay_expire(struct ss_udp_relay *relay, uint64_t now_ms);
+uint64_t ss_udp_relay_due_ms(struct ss_udp_relay *relay);
+
 /* The poll callback of a port: what clients send. */
 void ss_udp_port_readable(uv_poll_t *poll, int status, int events);
+
+/* Takes what has come for a port, at its own socket or at one that was reached as `original` (NULL:
+ * the datagrams tell). */
+void ss_udp_port_receive(struct ss_udp_port *port, int fd, const struct ss_addr *original);
 
 /* The port that serves the UDP of a SOCKS5 listener, or NULL. */
 struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct ss_addr *listener);

@@ -8,7 +8,9 @@
 #include "codec/codec.h"
 #include "net/socket.h"
 #include "relay/dialer.h"
+#include "relay/ending.h"
 #include "relay/engine_internal.h"
+#include "relay/probe.h"
 #include "relay/session.h"
 #include "relay/session_limits.h"
 #include "relay/udp_name.h"
@@ -16,11 +18,14 @@
 /* How long a client's header waits for the first payload, beside the connecting. */
 #define FIRST_PAYLOAD_MS 20
 
+/* Connections that live shorter never wait for a keep-alive probe. */
+#define SETTLE_MS 10000
+
 /* What a look-up may add to the time of a dial. */
 #define LOOK_UP_MS 10000
 
-/* So long one address is tried when there are others. */
-#define ATTEMPT_MS 2000
+/* In rising order. */
+static const uint32_t attempt_waits_ms[SS_ATTEMPT_WAITS] = {100, 150, 250, 500, 1000, 2000};
 
 /* How often a source that is not read, since its sink takes nothing, is asked whether it is there.
  */
@@ -80,13 +85,15 @@ static void trim(struct ss_worker *worker)
 {
     struct ss_udp_relay *udp = udp_of(worker);
     uint32_t left = ss_pool_trim(worker->blocks) + ss_pool_trim(worker->sessions) +
-                    ss_pool_trim(worker->conns) + ss_pool_trim(worker->dials);
+                    ss_pool_trim(worker->conns) + ss_pool_trim(worker->dials) +
+                    ss_pool_trim(worker->probes);
     bool in_use = worker->open != NULL;
 
     if (udp != NULL) {
         left += ss_associations_trim(&udp->associations);
         if (udp->sessions != NULL)
             left += ss_packet_sessions_trim(udp->sessions);
+        left += ss_udp_answers_trim(udp->answers);
         in_use = in_use || ss_deadline_first(&udp->associations.idle) != NULL;
     }
     worker->trim_due_ms = left != 0 || in_use ? uv_now(&worker->loop) + TRIM_MS : 0;
@@ -100,10 +107,14 @@ static void on_timer(uv_timer_t *timer)
     worker->timer_due_ms = 0;
     while ((due = ss_deadline_pop(&worker->first_payload, uv_now(&worker->loop))) != NULL)
         ss_session_first_payload_deadline(SS_CONTAINER_OF(due, struct ss_session, first_payload));
+    while ((due = ss_deadline_pop(&worker->settle, uv_now(&worker->loop))) != NULL)
+        ss_session_settle(SS_CONTAINER_OF(due, struct ss_session, settle));
     run_throttle_queue(worker);
     run_check_queue(worker, &worker->drain);
     run_check_queue(worker, &worker->stall);
-    run_check_queue(worker, &worker->attempt);
+    for (size_t i = 0; i < SS_ATTEMPT_WAITS; i++)
+        run_check_queue(worker, &worker->attempts[i]);
+    ss_probes_expire(worker);
     run_check_queue(worker, &worker->fast_open);
     run_session_queue(worker, &worker->connect);
     run_session_queue(worker, &worker->dial);
@@ -111,7 +122,7 @@ static void on_timer(uv_timer_t *timer)
     run_session_queue(worker, &worker->half_open);
     run_session_queue(worker, &worker->idle);
     if (udp_of(worker) != NULL)
-        ss_associations_expire(&udp_of(worker)->associations, uv_now(&worker->loop));
+        ss_udp_relay_expire(udp_of(worker), uv_now(&worker->loop));
     if (worker->trim_due_ms != 0 && worker->trim_due_ms <= uv_now(&worker->loop))
         trim(worker);
     arm(worker);
@@ -131,9 +142,9 @@ void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms)
 static void arm(struct ss_worker *worker)
 {
     struct ss_deadline_queue *const queues[] = {
-        &worker->first_payload, &worker->throttle,  &worker->stall,   &worker->drain,
-        &worker->attempt,       &worker->fast_open, &worker->connect, &worker->dial,
-        &worker->handshake,     &worker->half_open, &worker->idle};
+        &worker->first_payload, &worker->settle,    &worker->throttle,  &worker->stall,
+        &worker->drain,         &worker->probing,   &worker->fast_open, &worker->connect,
+        &worker->dial,          &worker->handshake, &worker->half_open, &worker->idle};
 
     for (size_t i = 0; i < sizeof queues / sizeof queues[0]; i++) {
         struct ss_deadline *first = ss_deadline_first(queues[i]);
@@ -141,11 +152,17 @@ static void arm(struct ss_worker *worker)
         if (first != NULL)
             ss_worker_arm(worker, first->due_ms);
     }
-    if (udp_of(worker) != NULL) {
-        struct ss_deadline *first = ss_deadline_first(&udp_of(worker)->associations.idle);
+    for (size_t i = 0; i < SS_ATTEMPT_WAITS; i++) {
+        struct ss_deadline *first = ss_deadline_first(&worker->attempts[i]);
 
         if (first != NULL)
             ss_worker_arm(worker, first->due_ms);
+    }
+    if (udp_of(worker) != NULL) {
+        uint64_t due_ms = ss_udp_relay_due_ms(udp_of(worker));
+
+        if (due_ms != 0)
+            ss_worker_arm(worker, due_ms);
     }
     if (worker->trim_due_ms != 0)
         ss_worker_arm(worker, worker->trim_due_ms);
@@ -156,6 +173,15 @@ void ss_worker_start_deadline(struct ss_worker *worker, struct ss_deadline_queue
 {
     ss_deadline_start(queue, entry, uv_now(&worker->loop));
     ss_worker_arm(worker, entry->due_ms);
+}
+
+void ss_worker_start_attempt(struct ss_worker *worker, struct ss_deadline *entry, uint32_t wait_ms)
+{
+    size_t i = 0;
+
+    while (i + 1 < SS_ATTEMPT_WAITS && attempt_waits_ms[i] < wait_ms)
+        i++;
+    ss_worker_start_deadline(worker, &worker->attempts[i], entry);
 }
 
 /* -- what comes from other threads -- */
@@ -221,7 +247,12 @@ static void on_wake(uv_async_t *wake)
     }
     while (next_handoff(worker, &handoff))
         ss_worker_take(worker, &handoff);
-    if (worker->index == 0 && atomic_load(&worker->engine->listeners_paused))
+    ss_worker_end_sessions(worker);
+    if (worker->index != 0)
+        return;
+    if (atomic_exchange(&worker->engine->sweep_wanted, false))
+        ss_engine_sweep_listeners(worker->engine);
+    if (atomic_load(&worker->engine->listeners_paused))
         ss_engine_resume_listeners(worker->engine);
 }
 
@@ -253,15 +284,17 @@ static enum ss_status make_pools(struct ss_worker *worker)
                                   .keep = KEEP_SESSIONS,
                                   .retire = retire_session});
     worker->conns = ss_pool_new(&(struct ss_pool_options){
-        .slot_size = sizeof(struct ss_conn), .capacity = 3 * sessions, .keep = 2 * KEEP_SESSIONS});
+        .slot_size = sizeof(struct ss_conn), .capacity = 4 * sessions, .keep = 2 * KEEP_SESSIONS});
     worker->dials = ss_pool_new(&(struct ss_pool_options){
         .slot_size = ss_dial_size(), .capacity = 2 * sessions, .keep = KEEP_SESSIONS});
+    worker->probes = ss_pool_new(
+        &(struct ss_pool_options){.slot_size = ss_probe_size(), .capacity = SS_PROBES_MAX});
     worker->blocks = ss_pool_new(
         &(struct ss_pool_options){.slot_size = SS_BLOCK_SIZE,
                                   .capacity = share * BLOCKS_A_SESSION + 2 * KEEP_BLOCKS,
                                   .keep = KEEP_BLOCKS});
     if (worker->sessions == NULL || worker->conns == NULL || worker->dials == NULL ||
-        worker->blocks == NULL)
+        worker->probes == NULL || worker->blocks == NULL)
         return SS_ERR_MEMORY;
     if (ss_pool_capacity(worker->sessions) < sessions) {
         engine->max_sessions = ss_pool_capacity(worker->sessions);
@@ -284,6 +317,7 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
         .nameservers = options->nameservers,
         .ipv6_first = options->ipv6_first,
         .hosts_path = options->hosts_path,
+        .mark = options->mark,
         .max_queries = 2 * engine->max_sessions + SS_UDP_ASKING_MAX,
         .max_names = share_of(options->max_dns_queries, options->workers)};
     enum ss_status status;
@@ -314,10 +348,11 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     ss_deadline_queue_init(&worker->idle, options->tcp_idle_timeout_ms);
     ss_deadline_queue_init(&worker->half_open, options->half_open_timeout_ms);
     ss_deadline_queue_init(&worker->first_payload, FIRST_PAYLOAD_MS);
+    ss_deadline_queue_init(&worker->settle, SETTLE_MS);
     ss_deadline_queue_init(&worker->dial, LOOK_UP_MS + options->connect_timeout_ms);
-    ss_deadline_queue_init(&worker->attempt, ATTEMPT_MS < options->connect_timeout_ms
-                                                 ? ATTEMPT_MS
-                                                 : options->connect_timeout_ms);
+    for (size_t i = 0; i < SS_ATTEMPT_WAITS; i++)
+        ss_deadline_queue_init(&worker->attempts[i], attempt_waits_ms[i]);
+    ss_deadline_queue_init(&worker->probing, options->connect_timeout_ms);
     ss_deadline_queue_init(&worker->fast_open, options->connect_timeout_ms);
     ss_deadline_queue_init(&worker->stall, STALL_MS);
     ss_deadline_queue_init(&worker->drain, DRAIN_MS);
@@ -355,6 +390,7 @@ void ss_worker_close(struct ss_worker *worker)
     }
     while (worker->open != NULL)
         ss_session_stop(worker->open);
+    ss_probes_close(worker);
     ss_resolver_close(worker->resolver);
     worker->resolver = NULL;
     uv_close((uv_handle_t *)&worker->wake, NULL);
@@ -365,11 +401,13 @@ void ss_worker_close(struct ss_worker *worker)
 void ss_worker_clear(struct ss_worker *worker)
 {
     ss_session_release_closed(worker);
+    ss_endings_clear(worker);
     uv_loop_close(&worker->loop);
     uv_mutex_destroy(&worker->handoff_lock);
     ss_pool_free(worker->sessions);
     ss_pool_free(worker->conns);
     ss_pool_free(worker->dials);
+    ss_pool_free(worker->probes);
     ss_pool_free(worker->blocks);
     free(worker->handoffs);
     free(worker->read_scratch);

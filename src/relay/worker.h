@@ -14,8 +14,10 @@
 #include "base/addr.h"
 #include "base/deadline.h"
 #include "base/pool.h"
+#include "relay/loop_guard.h"
 #include "resolver/resolver.h"
 
+struct ss_ending;
 struct ss_engine;
 struct ss_listener;
 struct ss_role;
@@ -25,6 +27,9 @@ struct ss_flow;
 /* Bytes of one read, and of one after a write that the kernel did not take whole. */
 #define SS_READ_SIZE        (256u * 1024u)
 #define SS_NARROW_READ_SIZE (64u * 1024u)
+
+/* Waits before a dial is looked at again; see ss_worker_start_attempt. */
+#define SS_ATTEMPT_WAITS 6
 
 /* A connection on its way to a worker. */
 struct ss_handoff {
@@ -54,6 +59,7 @@ struct ss_worker {
     struct ss_pool *sessions;
     struct ss_pool *conns;
     struct ss_pool *dials;
+    struct ss_pool *probes;
     struct ss_pool *blocks;
     struct ss_session *open;   /* all sessions */
     struct ss_session *closed; /* to be released when no callback is on the stack */
@@ -68,12 +74,16 @@ struct ss_worker {
     struct ss_deadline_queue idle;
     struct ss_deadline_queue half_open;
     struct ss_deadline_queue first_payload;
-    struct ss_deadline_queue dial;      /* look-ups and all */
-    struct ss_deadline_queue attempt;   /* one address, when there are more */
+    struct ss_deadline_queue settle;                     /* before a connection gets keep-alive */
+    struct ss_deadline_queue dial;                       /* look-ups and all */
+    struct ss_deadline_queue attempts[SS_ATTEMPT_WAITS]; /* when there is more to try */
+    struct ss_deadline_queue probing;
     struct ss_deadline_queue fast_open; /* until the server has answered */
     struct ss_deadline_queue stall;     /* while a sink takes nothing */
     struct ss_deadline_queue throttle;  /* flows whose rate has none just now */
     struct ss_deadline_queue drain;     /* before a reset is passed on */
+
+    struct ss_dialed dialed; /* where traffic is redirected from */
 
     uint32_t unproven;     /* sessions without a complete request */
     uint32_t unproven_max; /* its share of half of all places */
@@ -83,6 +93,7 @@ struct ss_worker {
     uv_mutex_t handoff_lock;
     struct ss_handoff *handoffs; /* a ring, with a place for each session */
     uint32_t handoff_cap, handoff_first, handoff_count;
+    struct ss_ending *endings; /* sessions that are to end; under the same lock */
 };
 
 SS_CHECKED enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine,
@@ -103,6 +114,10 @@ void ss_worker_arm(struct ss_worker *worker, uint64_t due_ms);
 /* Puts the entry into one of the worker's queues, from now on. */
 void ss_worker_start_deadline(struct ss_worker *worker, struct ss_deadline_queue *queue,
                               struct ss_deadline *entry);
+
+/* A dial is to be looked at again (its session's `check`), after `wait_ms` or a little later:
+ * entries of a queue wait equally long, and there are a few queues. */
+void ss_worker_start_attempt(struct ss_worker *worker, struct ss_deadline *entry, uint32_t wait_ms);
 
 /* Closes all sessions and handles, in the worker's thread: its loop then runs out. */
 void ss_worker_close(struct ss_worker *worker);

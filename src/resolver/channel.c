@@ -10,6 +10,7 @@
 
 #include "base/heap.h"
 #include "base/log.h"
+#include "net/sockopt.h"
 #include "resolver/resolver.h"
 
 /*
@@ -41,6 +42,7 @@ struct ss_channel {
     unsigned open_handles; /* the timer, and sockets that are open or closing */
     bool closing;
     bool reading; /* c-ares is at work on a socket that has something to read, and no error */
+    uint32_t mark;
     struct ss_log_limit full;
     struct watched sockets[SOCKETS_MAX];
 };
@@ -253,6 +255,18 @@ static enum ss_status normalise_nameservers(const char *list, char *out, size_t 
     return servers != 0 ? SS_OK : SS_ERR_ARGUMENT;
 }
 
+/* Without the right to it the connections that follow have said so. */
+static int on_socket_made(ares_socket_t fd, int type, void *data)
+{
+    const struct ss_channel *channel = data;
+    enum ss_status status = ss_sockopt_mark(fd, channel->mark);
+
+    (void)type;
+    if (status != SS_OK)
+        ss_log_debug("resolver: queries can't be marked: %s", ss_status_text(status));
+    return 0;
+}
+
 static enum ss_status open_ares(struct ss_channel *channel,
                                 const struct ss_channel_options *options)
 {
@@ -296,6 +310,10 @@ static enum ss_status open_ares(struct ss_channel *channel,
     if (error != ARES_SUCCESS) {
         ss_log_error("resolver: %s", ares_strerror(error));
         return error == ARES_ENOMEM ? SS_ERR_MEMORY : SS_ERR_IO;
+    }
+    if (options->mark != 0) {
+        channel->mark = options->mark;
+        ares_set_socket_configure_callback(channel->ares, on_socket_made, channel);
     }
     if (options->nameservers != NULL) {
         error = ares_set_servers_ports_csv(channel->ares, servers);

@@ -23,6 +23,7 @@ struct ss_channel_options {
     const char *nameservers; /* "ip[:port],…"; NULL: the system's */
     uint32_t timeout_ms;     /* of the first try; c-ares doubles it with each round */
     uint32_t tries;          /* rounds through the name servers */
+    uint32_t mark;           /* of the queries; 0: none */
 };
 
 /* Told to the channel's owner. */

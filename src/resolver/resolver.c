@@ -369,6 +369,7 @@ enum ss_status ss_resolver_new(struct ss_resolver **out, uv_loop_t *loop,
         .nameservers = options->nameservers,
         .timeout_ms = or_default(options->timeout_ms, DEFAULT_TIMEOUT_MS),
         .tries = or_default(options->tries, DEFAULT_TRIES),
+        .mark = options->mark,
     };
     const struct ss_pool_options pool = {
         .slot_size = sizeof(struct ss_query), .capacity = max_queries, .keep = KEPT_FREE};

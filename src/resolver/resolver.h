@@ -31,6 +31,7 @@ struct ss_resolver_options {
     uint32_t max_names;     /* out with the name servers at once, others wait; 0: 1,024 */
     uint32_t ttl_max_s;     /* no answer is kept for longer; 0: 3,600 */
     uint32_t cache_names;   /* whose answers are kept at most; 0: 1,024 */
+    uint32_t mark;          /* of the queries, for the system's rules; 0: none */
     const char *hosts_path; /* NULL: /etc/hosts. Borrowed for the resolver's life. */
 };
 

@@ -1,17 +1,23 @@
 /* Binding the planned sockets, and the lines that say so. */
 #include "service/service_internal.h"
 
-#include "base/log.h"
+#include <stdio.h>
 
-/* Names and IPv6 addresses stand in brackets, except in ss-tunnel's lines. */
+#include "base/log.h"
+#include "net/redirect.h"
+
+/* Names and IPv6 addresses stand in brackets, except in the lines of ss-tunnel and ss-redir. */
 static void log_listening(enum ss_program program, const struct ss_plan *plan, const char *what)
 {
     struct ss_ip ip;
-    bool bare = program == SS_PROGRAM_TUNNEL ||
+    bool bare = program == SS_PROGRAM_TUNNEL || program == SS_PROGRAM_REDIR ||
                 (ss_ip_parse(&ip, plan->host) == SS_OK && ip.family == SS_FAMILY_IPV4);
+    char tos[16] = "";
 
-    ss_log_info("%s at %s%s%s:%u", what, bare ? "" : "[", plan->host, bare ? "" : "]",
-                plan->options.address.port);
+    if (plan->role.tos != 0)
+        snprintf(tos, sizeof tos, " (TOS 0x%02x)", plan->role.tos);
+    ss_log_info("%s at %s%s%s:%u%s", what, bare ? "" : "[", plan->host, bare ? "" : "]",
+                plan->options.address.port, tos);
     if (ss_ip_is_any(&plan->options.address.ip))
         ss_log_debug("%s port %u is open for %s", plan->udp ? "UDP" : "TCP",
                      plan->options.address.port,
@@ -98,6 +104,26 @@ static void log_client_modes(const struct ss_service *service)
         ss_log_info("UDP relay disabled");
     if (service->tcp_plans == 0 && program != SS_PROGRAM_LOCAL)
         ss_log_info("TCP relay disabled");
+}
+
+bool ss_service_may_redirect(const struct ss_service *service)
+{
+    enum ss_status status = SS_OK;
+    bool tcp = false, udp = false;
+
+    for (size_t i = 0; i < service->plan_count; i++) {
+        tcp = tcp || (!service->plans[i].udp && service->plans[i].role.tproxy);
+        udp =
+            udp || (service->plans[i].udp && service->plans[i].role.ingress == SS_INGRESS_REDIRECT);
+    }
+    if (tcp || udp)
+        status = ss_redirect_may_be_transparent();
+    if (status == SS_OK)
+        return true;
+    ss_log_error("%ssetsockopt IP_TRANSPARENT: %s", tcp ? "" : "[udp] ", ss_status_text(status));
+    ss_log_error("TPROXY needs the capability CAP_NET_ADMIN or CAP_NET_RAW, and "
+                 "CAP_NET_BIND_SERVICE to answer from ports below 1024");
+    return false;
 }
 
 bool ss_service_listen(struct ss_service *service, struct ss_engine *engine)

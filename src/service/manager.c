@@ -239,7 +239,7 @@ static bool start(struct ss_manager *manager)
         return false;
     }
     manager->backend = &ss_backend_child;
-    if (!start_helper(manager) || !ss_service_switch_user(manager->config) ||
+    if (!start_helper(manager) || !ss_service_switch_user(manager->config, 0) ||
         !enter_folder(manager) || !ss_manager_find_address(manager))
         return false;
     take_configured(manager);

@@ -101,13 +101,35 @@ static void put_endpoint(struct ss_endpoint *endpoint, const struct ss_addr *add
     endpoint->port = addr->port;
 }
 
-/* The upstream servers of one transport, each with the method and key of its own. */
-static bool gather_upstreams(struct ss_service *service, struct ss_upstreams *upstreams,
-                             enum ss_mode without)
+static bool is_for(const struct ss_config_server *server, bool udp)
 {
+    return server->mode != (udp ? SS_MODE_TCP_ONLY : SS_MODE_UDP_ONLY) &&
+           (udp ? server->udp_weight : server->tcp_weight) != 0;
+}
+
+/* What is seen of a server over TCP and UDP is kept in one place. */
+static struct ss_upstream_state *state_for(const struct ss_service *service,
+                                           const struct ss_endpoint *endpoint)
+{
+    const struct ss_upstreams *lists[] = {&service->tcp_upstreams, &service->udp_upstreams};
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        struct ss_upstream_state *state =
+            ss_upstreams_find(lists[i]->list, lists[i]->count, endpoint);
+
+        if (state != NULL)
+            return ss_upstream_state_hold(state);
+    }
+    return ss_upstream_state_new(endpoint);
+}
+
+/* The upstream servers of one transport, each with the method and key of its own. */
+static bool gather_upstreams(struct ss_service *service, bool udp)
+{
+    struct ss_upstreams *upstreams = udp ? &service->udp_upstreams : &service->tcp_upstreams;
     const struct ss_config *config = service->config;
 
-    upstreams->list = calloc(count_addresses(config), sizeof *upstreams->list);
+    upstreams->list = calloc(count_addresses(config) + 1, sizeof *upstreams->list);
     if (upstreams->list == NULL) {
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
         return false;
@@ -115,8 +137,8 @@ static bool gather_upstreams(struct ss_service *service, struct ss_upstreams *up
     for (size_t i = 0; i < config->server_count; i++) {
         const struct ss_config_server *server = &config->servers[i];
 
-        for (size_t a = 0; server->mode != without && a < server->address_count; a++) {
-            bool plugin = ss_plugin_carries(server, without == SS_MODE_TCP_ONLY);
+        for (size_t a = 0; is_for(server, udp) && a < server->address_count; a++) {
+            bool plugin = ss_plugin_carries(server, udp);
             struct ss_upstream *upstream;
 
             if (plugin && !ss_service_is_first_of_port(server, a))
@@ -127,9 +149,28 @@ static bool gather_upstreams(struct ss_service *service, struct ss_upstreams *up
             if (plugin)
                 put_endpoint(&upstream->endpoint,
                              ss_service_plugin_at(service, i, server->addresses[a].port));
+            upstream->weight = udp ? server->udp_weight : server->tcp_weight;
+            upstream->state = state_for(service, &upstream->endpoint);
+            if (upstream->state == NULL) {
+                ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
+                return false;
+            }
         }
     }
+    if (upstreams->count > SS_UPSTREAMS_MAX) {
+        ss_log_error("%zu servers are too many; %u can be used", upstreams->count,
+                     SS_UPSTREAMS_MAX);
+        return false;
+    }
     return true;
+}
+
+static void free_upstreams(struct ss_upstreams *upstreams)
+{
+    for (size_t i = 0; i < upstreams->count; i++)
+        ss_upstream_state_release(upstreams->list[i].state);
+    free(upstreams->list);
+    *upstreams = (struct ss_upstreams){0};
 }
 
 static bool gather_users(struct ss_service *service)
@@ -152,6 +193,11 @@ static void fill_client(struct ss_service *service, struct ss_plan *plan, size_t
         plan->udp ? &service->udp_upstreams : &service->tcp_upstreams;
 
     plan->role.ingress = SS_INGRESS_SOCKS5;
+    if (service->config->program == SS_PROGRAM_REDIR) {
+        plan->role.ingress = SS_INGRESS_REDIRECT;
+        plan->role.tproxy = local->tproxy;
+        plan->role.tos = (uint8_t)(local->dscp << 2);
+    }
     if (service->config->program == SS_PROGRAM_TUNNEL) {
         plan->role.ingress = SS_INGRESS_FIXED;
         plan->role.fixed_target = &service->targets[index];
@@ -159,6 +205,8 @@ static void fill_client(struct ss_service *service, struct ss_plan *plan, size_t
     plan->role.egress = SS_EGRESS_UPSTREAM;
     plan->role.upstreams = upstreams->list;
     plan->role.upstream_count = upstreams->count;
+    plan->role.balance =
+        service->config->balance == SS_BALANCING_RANDOM ? SS_BALANCE_RANDOM : SS_BALANCE_FASTEST;
     plan->role.users = users;
     plan->role.user_count = local->user_count;
     plan->options.backlog = SOMAXCONN;
@@ -208,9 +256,8 @@ static bool plan_client(struct ss_service *service)
     size_t users = 0;
 
     service->targets = calloc(config->local_count, sizeof *service->targets);
-    if (service->targets == NULL || !gather_users(service) ||
-        !gather_upstreams(service, &service->tcp_upstreams, SS_MODE_UDP_ONLY) ||
-        !gather_upstreams(service, &service->udp_upstreams, SS_MODE_TCP_ONLY))
+    if (service->targets == NULL || !gather_users(service) || !gather_upstreams(service, false) ||
+        !gather_upstreams(service, true))
         return false;
     for (size_t i = 0; i < config->local_count; i++) {
         const struct ss_config_local *local = &config->locals[i];
@@ -232,7 +279,7 @@ static bool plan_client(struct ss_service *service)
 static bool any_server_is_for(const struct ss_config *config, bool udp)
 {
     for (size_t i = 0; i < config->server_count; i++)
-        if (config->servers[i].mode != (udp ? SS_MODE_TCP_ONLY : SS_MODE_UDP_ONLY))
+        if (is_for(&config->servers[i], udp))
             return true;
     ss_log_error("none of the servers is for %s", udp ? "UDP" : "TCP");
     return false;
@@ -329,12 +376,11 @@ void ss_service_free_plans(struct ss_service *service)
 {
     ss_service_leave_plugins(service);
     free(service->plans);
-    free(service->tcp_upstreams.list);
-    free(service->udp_upstreams.list);
+    free_upstreams(&service->tcp_upstreams);
+    free_upstreams(&service->udp_upstreams);
     free(service->users);
     free(service->targets);
     service->plans = NULL;
-    service->tcp_upstreams = service->udp_upstreams = (struct ss_upstreams){0};
     service->users = NULL;
     service->targets = NULL;
     service->plan_count = service->tcp_plans = service->udp_plans = 0;

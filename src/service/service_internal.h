@@ -19,7 +19,7 @@ struct ss_plan {
     const struct ss_udp_port *udp_port;
 };
 
-/* The upstream servers of a client, for one transport. */
+/* The upstream servers of a client, for one transport; their states are held. */
 struct ss_upstreams {
     struct ss_upstream *list;
     size_t count;
@@ -57,7 +57,7 @@ struct ss_service {
 
 /* To the user of the configuration, if there is one, and the line about root. False after the error
  * lines. */
-bool ss_service_switch_user(const struct ss_config *config);
+bool ss_service_switch_user(const struct ss_config *config, unsigned rights);
 
 /* Settings that this version knows and does not offer. False after an error line. */
 bool ss_service_supports(const struct ss_config *config);
@@ -80,7 +80,7 @@ void ss_service_log_key_fault(const struct ss_config *config, size_t index,
 void ss_service_warn_of_streams(void);
 
 /* What has been relayed so far: totals, and the ports and users that had most of it. */
-void ss_service_log_traffic(const struct ss_service *service, const struct ss_engine *engine);
+void ss_service_log_traffic(const struct ss_service *service, struct ss_engine *engine);
 
 /* The same by port, to be freed; NULL when memory is out. */
 struct ss_port_traffic {
@@ -120,6 +120,10 @@ bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const
 
 /* Whether the configuration asks for any UDP; *only: and nowhere for TCP. */
 bool ss_service_wants_udp(const struct ss_config *config, bool *only);
+
+/* Whether the process has the rights that TPROXY needs, where it is planned. False after the error
+ * lines. */
+bool ss_service_may_redirect(const struct ss_service *service);
 
 /* Binds them all, a line each. False after the error lines. */
 bool ss_service_listen(struct ss_service *service, struct ss_engine *engine);

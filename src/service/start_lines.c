@@ -128,6 +128,8 @@ void ss_service_log_options(const struct ss_config *config)
     /* ss-tunnel has always said it for the option alone, where that was met. */
     if (config->no_delay && config->program != SS_PROGRAM_TUNNEL)
         ss_log_info("enable TCP no-delay");
+    if (config->tcp_tproxy)
+        ss_log_info("tcp tproxy mode enabled");
     log_buffer("incoming", "send", config->tcp_incoming_sndbuf);
     log_buffer("incoming", "receive", config->tcp_incoming_rcvbuf);
     log_buffer("outgoing", "send", config->tcp_outgoing_sndbuf);

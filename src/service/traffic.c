@@ -2,7 +2,11 @@
 #include "service/service_internal.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <uv.h>
 
 #include "base/log.h"
 
@@ -160,6 +164,48 @@ static void log_users(const struct ss_service *service)
     free(lines);
 }
 
+static void log_upstream(const struct ss_upstream *upstream, uint64_t now_ms, bool udp)
+{
+    bool bracket = strchr(upstream->endpoint.host, ':') != NULL;
+    struct ss_upstream_view view;
+    char time[32] = "not measured", avoided[48] = "", over_udp[96] = "", udp_avoided[48] = "";
+
+    ss_upstream_state_view(upstream->state, now_ms, &view);
+    if (view.connect_us != 0)
+        snprintf(time, sizeof time, "%" PRIu32 ".%" PRIu32 " ms", view.connect_us / 1000,
+                 view.connect_us / 100 % 10);
+    if (view.avoided_ms != 0)
+        snprintf(avoided, sizeof avoided, ", avoided for %" PRIu32 " s",
+                 (view.avoided_ms + 999) / 1000);
+    if (view.udp_avoided_ms != 0)
+        snprintf(udp_avoided, sizeof udp_avoided, ", avoided for %" PRIu32 " s",
+                 (view.udp_avoided_ms + 999) / 1000);
+    if (udp)
+        snprintf(over_udp, sizeof over_udp,
+                 "; UDP chosen %" PRIu64 " times, %" PRIu64 " failures%s", view.associations,
+                 view.udp_failures, udp_avoided);
+    ss_log_info("traffic: server %s%s%s:%u: chosen %" PRIu64 " times, %" PRIu64 " connects, %" PRIu64
+                " failures, %s%s%s",
+                bracket ? "[" : "", upstream->endpoint.host, bracket ? "]" : "",
+                upstream->endpoint.port, view.chosen, view.connects, view.failures, time, avoided,
+                over_udp);
+}
+
+/* The upstream servers of a client: those for TCP, and those for UDP alone. */
+static void log_upstreams(const struct ss_service *service, struct ss_engine *engine)
+{
+    const struct ss_upstreams *tcp = &service->tcp_upstreams, *udp = &service->udp_upstreams;
+    uint64_t now_ms = uv_now(ss_engine_loop(engine));
+
+    for (size_t i = 0; i < tcp->count; i++)
+        log_upstream(&tcp->list[i], now_ms,
+                     service->udp_bound != 0 &&
+                         ss_upstreams_find(udp->list, udp->count, &tcp->list[i].endpoint) != NULL);
+    for (size_t i = 0; i < udp->count; i++)
+        if (ss_upstreams_find(tcp->list, tcp->count, &udp->list[i].endpoint) == NULL)
+            log_upstream(&udp->list[i], now_ms, true);
+}
+
 struct ss_port_traffic *ss_service_port_traffic(const struct ss_service *service, size_t *count)
 {
     struct ss_port_traffic *ports = calloc(service->plan_count + 1, sizeof *ports);
@@ -184,11 +230,13 @@ struct ss_port_traffic *ss_service_port_traffic(const struct ss_service *service
     return ports;
 }
 
-void ss_service_log_traffic(const struct ss_service *service, const struct ss_engine *engine)
+void ss_service_log_traffic(const struct ss_service *service, struct ss_engine *engine)
 {
     log_totals(engine, service->udp_bound != 0);
-    if (service->config->program != SS_PROGRAM_SERVER)
+    if (service->config->program != SS_PROGRAM_SERVER) {
+        log_upstreams(service, engine);
         return;
+    }
     log_ports(service);
     log_users(service);
 }

@@ -170,7 +170,7 @@ static int become(struct ss_definition *definition, const int descriptors[3], co
         return ENOMEM;
     if (!wire_streams(descriptors))
         return errno;
-    if (user != NULL && ss_process_switch_user(user, &error_text) != SS_OK)
+    if (user != NULL && ss_process_switch_user(user, 0, &error_text) != SS_OK)
         return EPERM;
         /* After the user is switched, which would undo both. */
 #ifdef __linux__

@@ -17,6 +17,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "sys/rights.h"
+
 unsigned ss_process_cpu_count(void)
 {
     long online;
@@ -72,18 +74,27 @@ static const struct passwd *find_user(const char *user)
     return getpwuid((uid_t)number);
 }
 
-enum ss_status ss_process_switch_user(const char *user, const char **error_text)
+enum ss_status ss_process_switch_user(const char *user, unsigned rights, const char **error_text)
 {
     const struct passwd *found = find_user(user);
 
     *error_text = NULL;
     if (found == NULL)
         return SS_ERR_NOT_FOUND;
+    /* Whoever stays root keeps all of them. */
+    if (found->pw_uid == 0)
+        rights = 0;
+    if (rights != 0 && ss_rights_hold() != SS_OK)
+        rights = 0;
     /* The groups go first: afterwards there is no right to change them. */
     if (setgid(found->pw_gid) != 0 || initgroups(found->pw_name, found->pw_gid) != 0 ||
         setuid(found->pw_uid) != 0) {
         *error_text = strerror(errno);
         return errno == EPERM ? SS_ERR_PERMISSION : SS_ERR_IO;
+    }
+    if (rights != 0 && ss_rights_reduce(rights) != SS_OK) {
+        *error_text = "the rights that are not needed could not be given up";
+        return SS_ERR_IO;
     }
     /* Were there a way back, the switch would have been for nothing. */
     if (found->pw_uid != 0 && setuid(0) == 0) {

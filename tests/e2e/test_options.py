@@ -16,7 +16,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from support import case, programs  # noqa: E402
 
-PROGRAMS = ("ss-local", "ss-server", "ss-tunnel")
+PROGRAMS = ("ss-local", "ss-server", "ss-tunnel", "ss-redir")
 
 # What a program can't do without, as options and as keys.
 BASE_WORDS = {"s": "192.0.2.1", "p": "8388", "k": "barfoo!", "m": "aes-256-gcm"}
@@ -47,6 +47,8 @@ def dashed(setting):
         found.append("-" + setting["letter"])
     if "option" in setting:
         found.append("--" + setting["option"])
+    if "option_alias" in setting:
+        found.append("--" + setting["option_alias"])
     return found
 
 
@@ -67,8 +69,12 @@ def sample(setting):
         return "65536", 65536
     if kind == "port":
         return "4711", 4711
+    if kind == "mark":
+        return "0x30", 48
     if kind == "level":
         return "error", "error"
+    if kind == "balance":
+        return "random", "random"
     if kind == "secret":
         return (KEY, KEY) if key == "key" else ("secret", "secret")
     if kind == "hosts":
@@ -190,7 +196,8 @@ class Options(unittest.TestCase):
 
     def test_the_line_beats_the_file(self):
         """Strings, numbers, hosts: what was given on the line counts, the file's is not looked at."""
-        others = {"number": 5000, "loose number": 70000, "port": 4712, "level": "warn",
+        others = {"number": 5000, "mark": 5000, "loose number": 70000, "port": 4712, "level": "warn",
+                  "balance": "fastest",
                   "addresses": "127.0.0.8", "mode": "tcp_and_udp", "texts": ["a", "b"],
                   "hosts": ["198.51.100.1", "198.51.100.2:99"]}
 
@@ -244,8 +251,8 @@ class Options(unittest.TestCase):
                                      "-uU": "udp_only", "-U -u": "tcp_and_udp"})
 
     def test_the_last_of_several_counts(self):
-        firsts = {"number": "5000", "loose number": "70000", "port": "4712", "level": "warn",
-                  "mode": "tcp_and_udp"}
+        firsts = {"number": "5000", "mark": "5000", "loose number": "70000", "port": "4712", "level": "warn",
+                  "mode": "tcp_and_udp", "balance": "fastest"}
 
         def body(program, setting):
             word, _ = sample(setting)
@@ -269,7 +276,8 @@ class Options(unittest.TestCase):
 
     BAD = {"number": ("x", "-1", "", "1x", "0x10", "99999999999", "4294967297"),
            "port": ("x", "-1", "", "8388abc", "0", "65536", "4294975684", " 80"),
-           "level": ("x", "", "2")}
+           "mark": ("x", "-1", "", "1x", "0x", "0x1g", "99999999999", "0x123456789"),
+           "level": ("x", "", "2"), "balance": ("x", "", "fast")}
 
     def test_bad_values_on_the_line(self):
         def body(program, setting):

@@ -10,6 +10,10 @@
 #include "crypto/random.h"
 #include "fuzz/fuzz.h"
 
+/* Bytes that a few thousand grow by when they are sealed in one call, at most: everything that may
+ * come first, and chunks. */
+#define SEALED_MORE 4096
+
 static uint32_t draw_state;
 
 /* An input must do the same each time, so salts, cuts and flipped bits come from a number in it. */

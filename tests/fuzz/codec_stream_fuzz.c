@@ -41,7 +41,7 @@ static size_t seal_chunks(const struct ss_profile *profile, struct ss_reader in,
         size_t given = len < in.len ? len : in.len;
         struct ss_view chunk = {plain + *plain_len, len};
 
-        if (len > sizeof plain - *plain_len || out.len < ss_codec_sealed_max(sender, len))
+        if (len > sizeof plain - *plain_len || out.len < len + SEALED_MORE)
             break;
         CHECK(ss_read_bytes(&in, plain + *plain_len, given));
         for (size_t i = given; i < len; i++)
@@ -79,7 +79,7 @@ static void open_pieces(const struct ss_profile *profile, enum ss_codec_role rol
         at += piece;
         outcome->status = ss_codec_open(receiver, (struct ss_span){bytes, have}, 0, &opened);
         CHECK(opened.count <= SS_OPENED_MAX && opened.rest_len <= have);
-        CHECK(opened.rest_len <= ss_codec_rest_max(receiver));
+        CHECK(opened.rest_len <= SS_REST_MAX);
         for (size_t i = 0; i < opened.count; i++) {
             CHECK(opened.payload[i].len != 0);
             CHECK(outcome->payload_len + opened.payload[i].len <= sizeof outcome->payload);

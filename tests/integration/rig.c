@@ -57,7 +57,25 @@ static void on_stop(uv_async_t *async)
     struct rig_engine *rig = async->data;
 
     uv_close((uv_handle_t *)async, NULL);
+    uv_close((uv_handle_t *)&rig->call, NULL);
     ss_engine_stop(rig->engine);
+}
+
+static void on_call(uv_async_t *async)
+{
+    struct rig_engine *rig = async->data;
+
+    rig->function(rig, rig->argument);
+    uv_sem_post(&rig->called);
+}
+
+void rig_call(struct rig_engine *rig, void (*function)(struct rig_engine *rig, void *argument),
+              void *argument)
+{
+    rig->function = function;
+    rig->argument = argument;
+    uv_async_send(&rig->call);
+    uv_sem_wait(&rig->called);
 }
 
 static void *run(void *argument)
@@ -66,6 +84,25 @@ static void *run(void *argument)
 
     ss_engine_run(rig->engine);
     return NULL;
+}
+
+/* False when the number that the system chose for TCP is taken for UDP. */
+static bool listen_on_a_port(struct rig_engine *rig, const struct rig_options *options,
+                             struct ss_listener_options *listener)
+{
+    enum ss_status status;
+
+    listener->address.port = 0;
+    assert_int_equal(ss_engine_listen(rig->engine, listener, &rig->listener, NULL), SS_OK);
+    rig->port = listener->address.port = ss_listener_address(rig->listener).port;
+    if (!options->udp)
+        return true;
+    status = ss_engine_listen_udp(rig->engine, listener, &rig->udp_port, NULL);
+    if (status == SS_OK)
+        return true;
+    assert_int_equal(status, SS_ERR_IN_USE);
+    ss_engine_unlisten(rig->engine, rig->listener);
+    return false;
 }
 
 static void start(struct rig_engine *rig, const struct rig_options *options,
@@ -84,24 +121,25 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
     rig->salt_pool = ss_salt_pool_new(10000);
     assert_non_null(rig->salt_pool);
     profile.salt_pool = rig->salt_pool;
+    profile.users = options->users;
     assert_int_equal(ss_profile_new(&rig->profile, &profile), SS_OK);
     engine.codec_size = ss_codec_size(rig->profile);
     engine.packet_link_size = ss_packet_link_size(rig->profile);
+    engine.udp_at_start = options->udp;
     assert_int_equal(ss_engine_new(&rig->engine, &engine), SS_OK);
     if (role->ingress == SS_INGRESS_SHADOWSOCKS)
         role->profile = rig->profile;
     rig->upstream.profile = rig->profile;
     assert_int_equal(ss_role_new(&listener.role, role), SS_OK);
     listener.address = (struct ss_addr){.ip = {.family = SS_FAMILY_IPV4, .bytes = {127, 0, 0, 1}}};
-    assert_int_equal(ss_engine_listen(rig->engine, &listener, &rig->listener, NULL), SS_OK);
-    rig->port = ss_listener_address(rig->listener).port;
-    if (options->udp) {
-        listener.address.port = rig->port;
-        assert_int_equal(ss_engine_listen_udp(rig->engine, &listener, NULL, NULL), SS_OK);
-    }
+    while (!listen_on_a_port(rig, options, &listener))
+        ;
     ss_role_release(listener.role);
     assert_int_equal(uv_async_init(ss_engine_loop(rig->engine), &rig->stop, on_stop), 0);
     rig->stop.data = rig;
+    assert_int_equal(uv_async_init(ss_engine_loop(rig->engine), &rig->call, on_call), 0);
+    rig->call.data = rig;
+    assert_int_equal(uv_sem_init(&rig->called, 0), 0);
     assert_int_equal(ss_engine_start_workers(rig->engine), SS_OK);
     assert_int_equal(pthread_create(&rig->thread, NULL, run, rig), 0);
 }
@@ -116,7 +154,7 @@ void rig_server_start(struct rig_engine *rig, const struct rig_options *options)
 
 static void set_upstream(struct rig_engine *rig, struct ss_role_options *role, uint16_t port)
 {
-    rig->upstream.endpoint = (struct ss_endpoint){.host = "127.0.0.1", .port = port};
+    rig->upstream = (struct ss_upstream){.endpoint = {.host = "127.0.0.1", .port = port}};
     role->egress = SS_EGRESS_UPSTREAM;
     role->upstreams = &rig->upstream;
     role->upstream_count = 1;
@@ -153,6 +191,7 @@ void rig_stop(struct rig_engine *rig)
     assert_int_equal(traffic.associations_opened, traffic.associations_closed);
     assert_int_equal(ss_engine_sessions(rig->engine), 0);
     ss_engine_free(rig->engine);
+    uv_sem_destroy(&rig->called);
     ss_profile_release(rig->profile);
     ss_salt_memory_free(rig->salts);
     ss_salt_pool_free(rig->salt_pool);

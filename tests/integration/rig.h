@@ -24,6 +24,7 @@ struct rig_options {
     const char *password;       /* NULL: one that fits the method */
     struct ss_limiter *limiter; /* of the server's port; NULL: none */
     bool udp;                   /* a UDP port beside the listener, with the same number */
+    struct ss_users *users;     /* of a server; NULL: none */
 };
 struct rig_options rig_defaults(void);
 
@@ -36,8 +37,12 @@ struct rig_engine {
     struct ss_salt_pool *salt_pool;
     struct ss_upstream upstream;
     struct ss_target target;
+    struct ss_udp_port *udp_port; /* NULL without */
     pthread_t thread;
-    uv_async_t stop;
+    uv_async_t stop, call;
+    uv_sem_t called;
+    void (*function)(struct rig_engine *rig, void *argument);
+    void *argument;
     uint16_t port;
 };
 void rig_server_start(struct rig_engine *rig, const struct rig_options *options);
@@ -45,6 +50,9 @@ void rig_local_start(struct rig_engine *rig, const struct rig_options *options,
                      uint16_t server_port);
 void rig_tunnel_start(struct rig_engine *rig, const struct rig_options *options,
                       uint16_t server_port, uint16_t target_port);
+/* Calls a function in the thread of loop 0, and waits for its return. */
+void rig_call(struct rig_engine *rig, void (*function)(struct rig_engine *rig, void *argument),
+              void *argument);
 /* Stops, joins and frees; checks that as many sessions were closed as opened. */
 void rig_stop(struct rig_engine *rig);
 

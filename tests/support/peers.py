@@ -320,7 +320,8 @@ class Go(Peer):
         return method in IDENTITY or method == "none"
 
     def version(self):
-        return _output(self.path("shadowsocks-go"), "-version").split()[-1]
+        # The first line is the name and the version; what it was built from and how follow.
+        return _output(self.path("shadowsocks-go"), "-version").split()[1]
 
     def server_command(self, server):
         listener = self._listener(server.port, server.method)

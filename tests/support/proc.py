@@ -85,6 +85,13 @@ def tcp_sockets(pid):
     ]
 
 
+def tcp_timers(pid):
+    """The kernel's running timer ("02": keep-alive, "00": none) of each established connection."""
+    own = _inodes(pid)
+    return [row[5].split(":")[0] for row in _table(pid, "tcp")
+            if row[9] in own and row[3] == ESTABLISHED]
+
+
 def tcp_connections(pid):
     """The TCP sockets of the process that do not listen."""
     return [entry for entry in tcp_sockets(pid) if entry[0] != LISTEN]

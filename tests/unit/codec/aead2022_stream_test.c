@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "codec/codec_internal.h"
 #include "crypto/random.h"
 #include "support.h"
 #include "vectors/read.h"
@@ -87,12 +88,12 @@ static void check_every_cut(const struct ss_profile *client, const struct ss_pro
         if (cut < least) {
             assert_int_equal(feed_at(&reader, wire, cut, NOW), SS_ERR_AUTH);
             assert_int_equal(feed_at(&reader, wire + cut, len - cut, NOW), SS_ERR_AUTH);
-            assert_false(ss_codec_is_authenticated(reader.codec));
+            assert_false(reader.codec->authenticated);
             assert_null(ss_codec_user(reader.codec));
         } else {
             assert_int_equal(feed_at(&reader, NULL, 0, NOW), SS_OK); /* is no read */
             assert_int_equal(feed_at(&reader, wire, cut, NOW), SS_OK);
-            assert_true(ss_codec_is_authenticated(reader.codec));
+            assert_true(reader.codec->authenticated);
             assert_int_equal(feed_at(&reader, wire + cut, len - cut, NOW), SS_OK);
             check_opened(&reader, SIZE_SUM);
         }
@@ -275,7 +276,7 @@ static void an_answer_to_another_request_is_refused(void **state)
     (void)make_request(client.codec, sizes, 1);
     len = seal_all_at(server.codec, plain, 5, wire, sizeof wire, NOW);
     assert_int_equal(feed_at(&client, wire, len, NOW), SS_ERR_REPLAY);
-    assert_false(ss_codec_is_authenticated(client.codec));
+    assert_false(client.codec->authenticated);
     assert_int_equal(feed_at(&early, wire, len, NOW), SS_ERR_FORMAT); /* none was asked */
     /* A response is no request. */
     len = seal_all_at(server.codec, plain, 5, wire, sizeof wire, NOW);

@@ -6,6 +6,7 @@
 
 #include <sodium.h>
 
+#include "codec/codec_internal.h"
 #include "support.h"
 #include "vectors/read.h"
 #include "vectors_2022.h"
@@ -128,7 +129,7 @@ static void check_opened(const json_t *vector, const struct reader *reader)
     assert_memory_equal(reader->plain, wanted, len);
     assert_int_equal(reader->rest_len, 0);
     assert_true(ss_codec_may_end(reader->codec, 0));
-    assert_true(ss_codec_is_authenticated(reader->codec));
+    assert_true(reader->codec->authenticated);
 }
 
 /* What a relay makes of a request with two headers, ready for the next server. */
@@ -144,7 +145,7 @@ static size_t relay(const struct ss_profile *profile, size_t len)
     assert_string_equal(user->next->host, "next.example");
     assert_int_equal(user->next->port, 8388);
     assert_null(ss_codec_target(reader.codec));
-    assert_true(ss_codec_is_authenticated(reader.codec));
+    assert_true(reader.codec->authenticated);
     assert_int_equal(reader.plain_len, len - 16);
     memcpy(wire, reader.plain, reader.plain_len);
     free_reader(&reader);
@@ -267,7 +268,7 @@ static void check_response(const json_t *vector, const struct ss_method *method,
     assert_int_equal(feed_at(&asker, wire, len, VECTORS_NOW), SS_OK);
     assert_int_equal(asker.plain_len, plain_len);
     assert_memory_equal(asker.plain, plain, plain_len);
-    assert_true(ss_codec_may_end(asker.codec, 0) && ss_codec_is_authenticated(asker.codec));
+    assert_true(ss_codec_may_end(asker.codec, 0) && asker.codec->authenticated);
     free_reader(&asker);
     free_reader(&answerer);
     ss_profile_release(client);
@@ -348,6 +349,78 @@ static enum ss_status verdict_of(const json_t *vector)
             return verdicts[i].status;
     fail_msg("no verdict for %s", vector_text(vector, "id"));
     return SS_OK;
+}
+
+/* What the receiver of a vector is before it comes: of a request with two headers, the relay. */
+static struct reader vector_reader(const json_t *vector, const struct ss_profile *profile)
+{
+    struct reader reader;
+
+    if (json_object_get(vector, "request_salt") == NULL)
+        return reader_of(profile, SS_CODEC_SERVER);
+    reader = reader_of(profile, SS_CODEC_CLIENT);
+    exchange_request(vector, reader.codec, NULL);
+    return reader;
+}
+
+/* A cut inside what must come in one read is refused, a later one waits for more; any flipped bit
+ * is refused, but for those that a relay can't see. */
+static void check_spoilt(const json_t *vector, const struct ss_method *method,
+                         const struct ss_aead *aead)
+{
+    bool is_request = json_object_get(vector, "request_salt") == NULL;
+    size_t headers = json_array_size(json_object_get(vector, "ipsks"));
+    size_t first = method->salt_len + 11 + SS_AEAD_TAG_LEN;
+    size_t len, step, seen;
+    struct ss_profile *profile;
+
+    if (json_object_get(vector, "wire") == NULL) /* of a large one there is the hash alone */
+        return;
+    profile = is_request ? server_of_vector(method, aead, vector)
+                         : server_of(method, aead, vector_text(vector, "psk"), NULL, NULL);
+    len = vector_bytes(vector, "wire", wire, sizeof wire);
+    step = spoilt_step(len);
+    seen = headers == 2 ? method->salt_len + SS_IDENTITY_LEN : len;
+    first += is_request ? (headers != 0 ? SS_IDENTITY_LEN : 0) : method->salt_len;
+    for (size_t cut = 1; cut < len; cut += step) {
+        struct reader reader = vector_reader(vector, profile);
+
+        if (cut < first) {
+            assert_int_equal(feed_at(&reader, wire, cut, VECTORS_NOW), SS_ERR_AUTH);
+            assert_int_equal(reader.plain_len, 0);
+        } else {
+            assert_int_equal(feed_at(&reader, wire, cut, VECTORS_NOW), SS_OK);
+            if (headers < 2 && cut + SS_AEAD_TAG_LEN + 1 >= len) /* inside the last chunk */
+                assert_false(ss_codec_may_end(reader.codec, reader.rest_len));
+            assert_int_equal(feed_at(&reader, wire + cut, len - cut, VECTORS_NOW), SS_OK);
+        }
+        free_reader(&reader);
+    }
+    for (size_t bit = 0; bit < seen * 8; bit += step) {
+        struct reader reader = vector_reader(vector, profile);
+
+        wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(feed_at(&reader, wire, len, VECTORS_NOW), SS_ERR_AUTH);
+        assert_int_equal(reader.plain_len, 0);
+        wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        free_reader(&reader);
+    }
+    ss_profile_release(profile);
+}
+
+static void any_cut_or_flipped_bit_is_refused(void **state)
+{
+    json_t *file = vectors_load("aead2022-tcp.json");
+    const json_t *vector;
+    size_t i, checked = 0;
+
+    (void)state;
+    json_array_foreach(json_object_get(file, "request"), i, vector) checked +=
+        for_providers(vector, check_spoilt);
+    json_array_foreach(json_object_get(file, "response"), i, vector) checked +=
+        for_providers(vector, check_spoilt);
+    assert_true(checked >= 56);
+    json_decref(file);
 }
 
 /* `now_s` is when the vector says; a stale one says by how much. */
@@ -434,6 +507,7 @@ int aead2022_vectors_tests(void)
         cmocka_unit_test(requests_are_those_of_the_vectors),
         cmocka_unit_test(responses_are_those_of_the_vectors),
         cmocka_unit_test(a_relay_takes_the_first_identity_header_out),
+        cmocka_unit_test(any_cut_or_flipped_bit_is_refused),
         cmocka_unit_test(invalid_streams_are_refused),
         cmocka_unit_test(thirty_seconds_are_accepted),
     };

@@ -336,6 +336,53 @@ static void check_invalid(const json_t *vector, const struct ss_method *method,
     ss_packet_sessions_free(sessions);
 }
 
+/* Any cut and any flipped bit of a valid one, but for those that a relay can't see. */
+static void check_spoilt(const json_t *vector, const struct ss_method *method,
+                         const struct ss_aead *aead)
+{
+    bool is_request = json_object_get(vector, "ipsks") != NULL;
+    struct ss_profile *profile =
+        is_request ? server_of_vector(method, aead, vector)
+                   : server_of(method, aead, vector_text(vector, "psk"), NULL, NULL);
+    struct ss_packet_sessions *sessions = ss_packet_sessions_new(4);
+    struct ss_packet_codec *server = packet_codec(profile, SS_CODEC_SERVER, sessions);
+    struct sealer client = {0};
+    const bool is_relay = json_array_size(json_object_get(vector, "ipsks")) == 2;
+    size_t len = vector_bytes(vector, "wire", wire, sizeof wire);
+    size_t seen = is_relay ? 2 * 16 : len;
+    struct ss_packet_opened opened;
+
+    if (!is_request)
+        client = client_sealer(vector, profile);
+    for (size_t cut = 0; cut < seen; cut++)
+        assert_int_not_equal(open_copy_2022(is_request ? server : client.client, client.asking,
+                                            wire, cut, VECTORS_NOW, &opened, plain),
+                             SS_OK);
+    for (size_t bit = 0; bit < seen * 8; bit++) {
+        wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(open_copy_2022(is_request ? server : client.client, client.asking, wire,
+                                        len, VECTORS_NOW, &opened, plain),
+                         SS_ERR_AUTH);
+        wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    assert_int_equal(ss_packet_sessions_count(sessions), 0);
+    if (!is_request)
+        free_sealer(&client);
+    free_packet_codec_2022(server);
+    ss_profile_release(profile);
+    ss_packet_sessions_free(sessions);
+}
+
+static void any_cut_or_flipped_bit_is_refused(void **state)
+{
+    json_t *file = vectors_load("aead2022-udp.json");
+
+    (void)state;
+    for_each_vector(json_object_get(file, "client_to_server"), 40, check_spoilt);
+    for_each_vector(json_object_get(file, "server_to_client"), 12, check_spoilt);
+    json_decref(file);
+}
+
 static void invalid_datagrams_are_refused(void **state)
 {
     json_t *file = vectors_load("aead2022-udp-invalid.json");
@@ -351,6 +398,7 @@ int packet_2022_vectors_tests(void)
         cmocka_unit_test(requests_are_those_of_the_vectors),
         cmocka_unit_test(replies_are_those_of_the_vectors),
         cmocka_unit_test(a_relay_takes_the_first_identity_header_out),
+        cmocka_unit_test(any_cut_or_flipped_bit_is_refused),
         cmocka_unit_test(invalid_datagrams_are_refused),
     };
 

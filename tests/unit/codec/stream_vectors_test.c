@@ -6,6 +6,7 @@
 
 #include <sodium.h>
 
+#include "codec/codec_internal.h"
 #include "support.h"
 #include "vectors/read.h"
 
@@ -88,7 +89,7 @@ static void check_stream(const json_t *vector, const struct ss_method *method,
     assert_int_equal(feed(&reader, wire, len), SS_OK);
     assert_int_equal(reader.rest_len, 0);
     assert_true(ss_codec_may_end(reader.codec, 0));
-    assert_true(ss_codec_is_authenticated(reader.codec));
+    assert_true(reader.codec->authenticated);
     assert_int_equal(reader.plain_len, plain_len);
     assert_memory_equal(reader.plain, plain, plain_len);
     if (is_request) {
@@ -107,30 +108,56 @@ static void check_stream(const json_t *vector, const struct ss_method *method,
     ss_profile_release(profile);
 }
 
-static void streams_are_those_of_the_vectors(void **state)
+static struct reader vector_reader(const json_t *vector, const struct ss_profile *profile)
 {
-    json_t *file = vectors_load("aead-tcp.json");
-    const json_t *vector;
-    size_t i, checked = 0;
+    bool is_request = strstr(vector_text(vector, "id"), "/request-") != NULL;
 
-    (void)state;
-    json_array_foreach(file, i, vector)
-    {
-        const struct ss_method *method = ss_method_find(vector_text(vector, "method"));
+    return (struct reader){
+        .codec = codec_of(profile, is_request ? SS_CODEC_SERVER : SS_CODEC_CLIENT),
+        .plain = malloc(WIRE_MAX),
+        .plain_cap = WIRE_MAX,
+    };
+}
 
-        assert_non_null(method);
-        for (int provider = 0; provider < SS_AEAD_PROVIDER_COUNT; provider++) {
-            const struct ss_aead *aead =
-                ss_aead_find(method->aead, (enum ss_aead_provider)provider);
+/* A prefix gives the beginning of what is in it and waits; a flipped bit ends it, at any place. */
+static void check_spoilt(const json_t *vector, const struct ss_method *method,
+                         const struct ss_aead *aead)
+{
+    struct ss_profile *profile;
+    size_t len, step;
+    struct reader whole;
 
-            if (aead != NULL) {
-                check_stream(vector, method, aead);
-                checked++;
-            }
-        }
+    if (json_object_get(vector, "wire") == NULL) /* of a large one there is the hash alone */
+        return;
+    profile = profile_of(method, aead, NULL);
+    len = vector_bytes(vector, "wire", wire, sizeof wire);
+    step = spoilt_step(len);
+    whole = vector_reader(vector, profile);
+    assert_int_equal(feed(&whole, wire, len), SS_OK);
+    for (size_t cut = 0; cut < len; cut += step) {
+        struct reader reader = vector_reader(vector, profile);
+        const struct ss_codec *codec = reader.codec;
+
+        assert_int_equal(feed(&reader, wire, cut), SS_OK);
+        assert_true(reader.plain_len <= whole.plain_len);
+        assert_memory_equal(reader.plain, whole.plain, reader.plain_len);
+        assert_true(ss_codec_target(codec) == NULL || codec->authenticated);
+        if (cut + SS_AEAD_TAG_LEN + 1 >= len) /* inside the last chunk */
+            assert_false(ss_codec_may_end(codec, reader.rest_len));
+        assert_int_equal(feed(&reader, wire + cut, len - cut), SS_OK);
+        assert_int_equal(reader.plain_len, whole.plain_len);
+        free_reader(&reader);
     }
-    assert_true(checked >= 35);
-    json_decref(file);
+    for (size_t bit = 0; bit < len * 8; bit += step) {
+        struct reader reader = vector_reader(vector, profile);
+
+        wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(feed(&reader, wire, len), SS_ERR_AUTH);
+        wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        free_reader(&reader);
+    }
+    free_reader(&whole);
+    ss_profile_release(profile);
 }
 
 static const struct {
@@ -180,13 +207,15 @@ static void check_invalid(const json_t *vector, const struct ss_method *method,
     ss_profile_release(profile);
 }
 
-static void invalid_streams_are_refused(void **state)
+/* Calls for each vector of a file on each provider of its method. */
+static void for_vectors(const char *name, size_t at_least,
+                        void (*check)(const json_t *vector, const struct ss_method *method,
+                                      const struct ss_aead *aead))
 {
-    json_t *file = vectors_load("aead-tcp-invalid.json");
+    json_t *file = vectors_load(name);
     const json_t *vector;
-    size_t i;
+    size_t i, checked = 0;
 
-    (void)state;
     json_array_foreach(file, i, vector)
     {
         const struct ss_method *method = ss_method_find(vector_text(vector, "method"));
@@ -196,18 +225,39 @@ static void invalid_streams_are_refused(void **state)
             const struct ss_aead *aead =
                 ss_aead_find(method->aead, (enum ss_aead_provider)provider);
 
-            if (aead != NULL)
-                check_invalid(vector, method, aead);
+            if (aead != NULL) {
+                check(vector, method, aead);
+                checked++;
+            }
         }
     }
-    assert_true(i >= 35);
+    assert_true(checked >= at_least);
     json_decref(file);
+}
+
+static void streams_are_those_of_the_vectors(void **state)
+{
+    (void)state;
+    for_vectors("aead-tcp.json", 35, check_stream);
+}
+
+static void prefixes_wait_and_flipped_bits_are_refused(void **state)
+{
+    (void)state;
+    for_vectors("aead-tcp.json", 35, check_spoilt);
+}
+
+static void invalid_streams_are_refused(void **state)
+{
+    (void)state;
+    for_vectors("aead-tcp-invalid.json", 35, check_invalid);
 }
 
 int stream_vectors_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_those_of_the_vectors),
+        cmocka_unit_test(prefixes_wait_and_flipped_bits_are_refused),
         cmocka_unit_test(invalid_streams_are_refused),
     };
 

@@ -405,9 +405,9 @@ static void what_other_programs_know_and_this_one_can_not_do(void **state)
     assert_true(r->good);
     assert_int_equal(reading_count(r, "WARN", "'keep_alive' is not supported"), 1);
     reading_end(r);
-    r = read_with(S, "outbound_fwmark", "1");
+    r = read_with(S, "outbound_user_cookie", "1");
     assert_false(r->good);
-    assert_int_equal(reading_count(r, "ERROR", "'outbound_fwmark' is not supported"), 1);
+    assert_int_equal(reading_count(r, "ERROR", "'outbound_user_cookie' is not supported"), 1);
     reading_end(r);
     r = read_with(S, "remarks", "\"mine\"");
     assert_int_equal(reading_count(r, "WARN", ""), 0);

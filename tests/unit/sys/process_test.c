@@ -1,9 +1,12 @@
 /* Limits and users. What changes the process is done in a child. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <sys/resource.h>
@@ -11,6 +14,7 @@
 #include <unistd.h>
 
 #include "sys/process.h"
+#include "sys/rights.h"
 
 /* The child's exit code. */
 static int in_child(int (*body)(void))
@@ -60,40 +64,86 @@ static void a_user_that_is_none(void **state)
     const char *error_text;
     (void)state;
 
-    assert_int_equal(ss_process_switch_user("nosuchuser", &error_text), SS_ERR_NOT_FOUND);
-    assert_int_equal(ss_process_switch_user("4294967295", &error_text), SS_ERR_NOT_FOUND);
-    assert_int_equal(ss_process_switch_user("65534x", &error_text), SS_ERR_NOT_FOUND);
-    assert_int_equal(ss_process_switch_user("", &error_text), SS_ERR_NOT_FOUND);
+    assert_int_equal(ss_process_switch_user("nosuchuser", 0, &error_text), SS_ERR_NOT_FOUND);
+    assert_int_equal(ss_process_switch_user("4294967295", 0, &error_text), SS_ERR_NOT_FOUND);
+    assert_int_equal(ss_process_switch_user("65534x", 0, &error_text), SS_ERR_NOT_FOUND);
+    assert_int_equal(ss_process_switch_user("", 0, &error_text), SS_ERR_NOT_FOUND);
 }
 
-static int become(const char *user)
+/* The sets of capabilities that hold, as the system writes them. */
+static bool has_only(uint64_t capabilities)
+{
+    static const char *const sets[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
+    FILE *file = fopen("/proc/self/status", "r");
+    unsigned good = 0;
+    char line[256];
+
+    if (file == NULL)
+        return true; /* a system without them */
+    while (fgets(line, sizeof line, file) != NULL)
+        for (unsigned i = 0; i < 4; i++)
+            if (strncmp(line, sets[i], strlen(sets[i])) == 0 &&
+                strtoull(line + strlen(sets[i]), NULL, 16) == (i == 1 || i == 2 ? capabilities : 0))
+                good++;
+    fclose(file);
+    return good == 4;
+}
+
+static int become(const char *user, unsigned rights, uint64_t capabilities)
 {
     const char *error_text;
 
-    if (ss_process_switch_user(user, &error_text) != SS_OK)
+    if (ss_process_switch_user(user, rights, &error_text) != SS_OK)
         return 1;
     if (getuid() != 65534 || geteuid() != 65534 || getgid() != 65534 || ss_process_is_root())
         return 2;
+    if (!has_only(capabilities))
+        return 4;
     return setuid(0) == 0 ? 3 : 0;
 }
 
 static int become_by_name(void)
 {
-    return become("nobody");
+    return become("nobody", 0, 0);
 }
 
 static int become_by_number(void)
 {
-    return become("65534");
+    return become("65534", 0, 0);
+}
+
+/* 10: CAP_NET_BIND_SERVICE, 13: CAP_NET_RAW. */
+static int become_with_rights(void)
+{
+    if (become("nobody", SS_RIGHT_FOREIGN_ADDRESS | SS_RIGHT_LOW_PORT,
+               UINT64_C(1) << 10 | UINT64_C(1) << 13) != 0)
+        return 1;
+    /* Another right of root's, which must have gone with the user. */
+    return chroot("/") == 0 ? 2 : 0;
 }
 
 static int become_root_without_right(void)
 {
     const char *error_text = NULL;
 
-    return ss_process_switch_user("root", &error_text) == SS_ERR_PERMISSION && error_text != NULL
+    return ss_process_switch_user("root", 0, &error_text) == SS_ERR_PERMISSION && error_text != NULL
                ? 0
                : 1;
+}
+
+/* Some containers give root less than these. */
+static bool holds_rights(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    uint64_t needed = UINT64_C(1) << 10 | UINT64_C(1) << 13, held = 0;
+    char line[256];
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "CapEff:", 7) == 0)
+            held = strtoull(line + 7, NULL, 16);
+    if (file != NULL)
+        fclose(file);
+    return (held & needed) == needed;
 }
 
 static void a_user_by_name_and_by_number(void **state)
@@ -103,6 +153,8 @@ static void a_user_by_name_and_by_number(void **state)
     if (geteuid() == 0) {
         assert_int_equal(in_child(become_by_name), 0);
         assert_int_equal(in_child(become_by_number), 0);
+        if (holds_rights())
+            assert_int_equal(in_child(become_with_rights), 0);
     } else {
         assert_int_equal(in_child(become_root_without_right), 0);
     }

@@ -1,0 +1,65 @@
+/* Sockets for outgoing connections. */
+#include "relay/outgoing.h"
+
+#include "base/log.h"
+#include "net/socket.h"
+#include "net/tcp.h"
+#include "relay/engine_internal.h"
+
+static const struct ss_ip *source_for(const struct ss_engine_options *options,
+                                      enum ss_family family)
+{
+    return family == SS_FAMILY_IPV4 ? &options->bind_ipv4 : &options->bind_ipv6;
+}
+
+/* What listens on this machine for us (a plugin) is reached as it is, whatever interface or source
+ * the way to the server is to have. */
+static bool is_near(const struct ss_outgoing *outgoing)
+{
+    static const struct ss_ip loopback6 = {.family = SS_FAMILY_IPV6, .bytes = {[15] = 1}};
+    const struct ss_ip *ip = &outgoing->to.ip;
+
+    return outgoing->upstream &&
+           (ip->family == SS_FAMILY_IPV4 ? ip->bytes[0] == 127 : ss_ip_equal(ip, &loopback6));
+}
+
+enum ss_status ss_outgoing_connect(struct ss_worker *worker, struct ss_session *session,
+                                   const struct ss_outgoing *outgoing, uv_connect_t *request,
+                                   uv_connect_cb done, struct ss_conn **conn)
+{
+    const struct ss_engine_options *options = &worker->engine->options;
+    bool near = is_near(outgoing);
+    const struct ss_dial_options how = {
+        .mptcp = options->mptcp && outgoing->upstream && !near,
+        .fast_open = outgoing->fast_open,
+        .interface = near ? NULL : options->interface,
+        .interface_required = options->interface_required,
+        .source = near ? NULL : source_for(options, outgoing->to.ip.family),
+        .sndbuf = options->outgoing_sndbuf,
+        .rcvbuf = options->outgoing_rcvbuf,
+        .mark = options->mark,
+        .tos = outgoing->tos,
+    };
+    enum ss_status status;
+    int fd;
+
+    *conn = NULL;
+    if (worker->engine->guard != NULL)
+        ss_dialed_note(&worker->dialed, &outgoing->to);
+    status = ss_socket_for_dial(&fd, outgoing->to.ip.family, &how);
+    if (status != SS_OK) {
+        if (how.interface != NULL || (how.source != NULL && how.source->family != SS_FAMILY_NONE))
+            ss_log_limited(&worker->engine->dial_log, uv_now(&worker->loop), SS_LOG_ERROR,
+                           "cannot bind socket: %s", ss_status_text(status));
+        return status;
+    }
+    *conn = ss_conn_open(worker, session, fd);
+    if (*conn == NULL)
+        return SS_ERR_LIMIT;
+    status = ss_tcp_connect(request, &(*conn)->tcp, &outgoing->to, done);
+    if (status != SS_OK) {
+        ss_conn_close(*conn, SS_CONN_FIN);
+        *conn = NULL;
+    }
+    return status;
+}
