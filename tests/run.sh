@@ -39,7 +39,7 @@ fi
 # What the build needs, then what the tests need.
 packages='gcc libc6-dev cmake ninja-build pkg-config clang
     libuv1-dev libmbedtls-dev libsodium-dev libc-ares-dev libpcre2-dev libjansson-dev libssl-dev
-    libcmocka-dev python3 curl openssl iperf3 iproute2 nftables valgrind util-linux
+    libcmocka-dev python3 curl openssl iperf3 iproute2 iptables ipset nftables valgrind util-linux
     shadowsocks-libev simple-obfs shadowsocks-v2ray-plugin dnsmasq-base qrencode procps'
 [ "$(uname -m)" = x86_64 ] && packages="$packages libipsec-mb-dev"
 
