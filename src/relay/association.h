@@ -45,6 +45,7 @@ struct ss_association {
     struct ss_packet_session *session; /* on a server, where datagrams are of sessions; else NULL */
     struct ss_user_counters *user;     /* whose traffic it is; NULL where there are no users */
     bool passes_on;                    /* another server opens it: both ways as it is */
+    struct ss_addr next;               /* that server, as it was last sent to */
     struct ss_addr client;             /* of a session: the sender of its latest datagram */
     struct ss_ip local;                /* where the client sent to: it is answered from there */
     struct ss_addr asked;              /* where its latest redirected datagram was going */

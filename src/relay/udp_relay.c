@@ -123,6 +123,8 @@ static void send_to_target(struct ss_association *association, const struct ss_a
         ss_log_debug("[udp] no socket for a target of this family: a datagram is dropped");
         return;
     }
+    if (association->passes_on)
+        association->next = *to;
     ss_udp_send(association->port->relay->outbox, out->fd, out->family, to, &any_source, payload);
 }
 
@@ -366,6 +368,17 @@ static void from_upstream(struct ss_association *association, const struct ss_da
         send_to_client(association, (struct ss_view){opened.payload.ptr, opened.payload.len});
 }
 
+/* Any target may answer; but what is passed back as it is comes from the next server alone, since
+ * nothing here tells whether it is more than noise. */
+static bool may_answer(const struct ss_association *association, const struct ss_addr *peer)
+{
+    const struct ss_addr *next = &association->next;
+
+    return !association->passes_on ||
+           (peer->port == next->port &&
+            (ss_ip_equal(&peer->ip, &next->ip) || ss_ip_is_any(&next->ip)));
+}
+
 /* Writes the sender's address in front of the payload; there is room. */
 static struct ss_view put_origin(const struct ss_datagram *datagram)
 {
@@ -392,7 +405,7 @@ static void from_target(struct ss_association *association, const struct ss_data
                                               .link = association->link};
     struct ss_view sealed;
 
-    if (is_too_large(port, datagram->bytes.len))
+    if (!may_answer(association, &datagram->peer) || is_too_large(port, datagram->bytes.len))
         return;
     if (!ss_datagram_is_granted(port->role, association->user, datagram->bytes.len,
                                 port->relay->worker))

@@ -7,7 +7,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-from support import packets, ports, programs, udp_case  # noqa: E402
+from support import packets, ports, proc, programs, udp_case  # noqa: E402
 
 AES = ("2022-blake3-aes-128-gcm", "2022-blake3-aes-256-gcm")
 METHODS = (*AES, "2022-blake3-chacha20-poly1305", "2022-blake3-chacha8-poly1305")
@@ -101,16 +101,40 @@ class Roaming(udp_case.UdpCase):
                 for password in users[1:]:
                     self.check(server, method, ":".join((server_key, password)))
 
-    def test_through_a_relay(self):
-        """The client of a relay moves, too; the server behind it sees one address."""
-        method = AES[0]
+    def relay_of(self, method):
+        """A server that passes on to another one, and the keys of a client."""
         front, back, user = (key(method) for _ in range(3))
         server = self.server_of({"method": method, "password": back,
                                  "users": [{"name": "user", "password": user}]})
         relay = self.server_of({"method": method, "password": front, "users": [
             {"name": "on", "password": back, "server": "127.0.0.1",
              "server_port": server.port}]})
-        self.check(relay, method, ":".join((front, back, user)), opens=False)
+        return relay, ":".join((front, back, user))
+
+    def test_through_a_relay(self):
+        """The client of a relay moves, too; the server behind it sees one address."""
+        relay, chain = self.relay_of(AES[0])
+        self.check(relay, AES[0], chain, opens=False)
+
+    def test_a_relay_passes_back_from_the_next_server_alone(self):
+        relay, chain = self.relay_of(AES[1])
+        session = packets.session(AES[1], chain)
+        target = self.udp_target()
+        client, stranger = self.source(), self.source()
+
+        def exchange(payload):
+            client.sendto(session.seal(target.address, payload), ("127.0.0.1", relay.port))
+            data, source = client.recvfrom(1 << 16)
+            self.assertEqual((source, session.open(data)),
+                             (("127.0.0.1", relay.port), (target.address, payload)))
+
+        exchange(b"one")
+        (entry,) = proc.udp_ports(relay.pid) - {relay.port}
+        for number in range(20):
+            stranger.sendto(b"noise %d" % number, ("127.0.0.1", entry))
+        exchange(b"two")
+        exchange(b"three")
+        self.assert_silent(client, 0.05)
 
 
 if __name__ == "__main__":
