@@ -12,7 +12,7 @@
 /* Descriptors beside those of sessions: standard streams, log, signals, listeners; and a loop's own
  * with those of its resolver. */
 #define RESERVE_PROCESS 16
-#define RESERVE_WORKER  (4 + SS_RESOLVER_DESCRIPTORS + SS_PROBES_MAX)
+#define RESERVE_LOOP    (4 + SS_PROBES_MAX)
 
 /* With fewer, UDP is not begun while running. */
 #define LATE_ASSOCIATIONS_MIN 16
@@ -53,17 +53,18 @@ static uint32_t budget(struct ss_engine *engine)
 {
     struct ss_engine_options *options = &engine->options;
     unsigned asked = options->workers;
+    const uint32_t a_worker = RESERVE_LOOP + ss_resolver_descriptors(options->nameservers);
     uint32_t sockets = sockets_an_association(options);
     uint32_t reserve, covered;
 
     /* A small limit is better spent on sessions than on loops. */
     while (options->workers > 1 &&
-           RESERVE_PROCESS + RESERVE_WORKER * options->workers > options->descriptors / 4)
+           RESERVE_PROCESS + a_worker * options->workers > options->descriptors / 4)
         options->workers--;
     if (options->workers < asked)
         ss_log_info("workers are lowered from %u to %u: there are %u descriptors", asked,
                     options->workers, options->descriptors);
-    reserve = RESERVE_PROCESS + RESERVE_WORKER * options->workers;
+    reserve = RESERVE_PROCESS + a_worker * options->workers;
     if (options->udp_at_start) {
         engine->max_associations = options->max_associations;
         if (engine->max_associations > options->descriptors / 4 / sockets)

@@ -19,8 +19,6 @@
  */
 #define SOCKETS_MAX 64
 
-#define NAMESERVERS_MAX 24
-
 enum { DNS_CLASS_IN = 1, DNS_TYPE_A = 1, DNS_TYPE_AAAA = 28 };
 
 /* Newer versions of c-ares can spread their queries over several source ports. */
@@ -40,9 +38,12 @@ struct ss_channel {
     struct ss_channel_events events;
     void *owner;
     unsigned open_handles; /* the timer, and sockets that are open or closing */
+    uint32_t *sockets_left;
+    uint32_t mark;
+    uint32_t asked, outstanding; /* since it was idle; of those */
+    uint64_t silent_since_ms;    /* when something came last, or the first question went */
     bool closing;
     bool reading; /* c-ares is at work on a socket that has something to read, and no error */
-    uint32_t mark;
     struct ss_log_limit full;
     struct watched sockets[SOCKETS_MAX];
 };
@@ -70,7 +71,7 @@ static void on_handle_closed(struct ss_channel *channel)
     if (--channel->open_handles != 0 || !channel->closing)
         return;
     ares_destroy(channel->ares); /* ends what lookups are left */
-    channel->events.closed(channel->owner);
+    channel->events.closed(channel->owner, channel);
     free(channel);
 }
 
@@ -109,7 +110,7 @@ static void arm(struct ss_channel *channel)
 static void worked(struct ss_channel *channel)
 {
     arm(channel);
-    channel->events.worked(channel->owner);
+    channel->events.worked(channel->owner, channel);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -131,6 +132,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     if (status < 0)
         events = UV_READABLE | UV_WRITABLE;
     channel->reading = status == 0 && (events & UV_READABLE) != 0;
+    if (channel->reading)
+        channel->silent_since_ms = uv_now(channel->loop);
     ares_process_fd(channel->ares, events & UV_READABLE ? fd : ARES_SOCKET_BAD,
                     events & UV_WRITABLE ? fd : ARES_SOCKET_BAD);
     channel->reading = false;
@@ -148,15 +151,35 @@ static struct watched *find_watched(struct ss_channel *channel, ares_socket_t fd
     return NULL;
 }
 
+static struct watched *find_free(struct ss_channel *channel)
+{
+    for (size_t i = 0; i < SOCKETS_MAX; i++) {
+        if (channel->sockets[i].state == WATCHED_FREE)
+            return &channel->sockets[i];
+    }
+    return NULL;
+}
+
+/* Without a place, or beyond the bound, c-ares closes the socket again and turns to another server.
+ */
+static int on_socket_opened(ares_socket_t fd, int type, void *data)
+{
+    struct ss_channel *channel = data;
+
+    (void)fd;
+    (void)type;
+    if (*channel->sockets_left != 0 && find_free(channel) != NULL)
+        return ARES_SUCCESS;
+    ss_log_limited(&channel->full, uv_now(channel->loop), SS_LOG_WARN,
+                   "resolver: too many sockets to name servers are open");
+    return -1;
+}
+
 static struct watched *watch(struct ss_channel *channel, ares_socket_t fd)
 {
-    struct watched *watched = NULL;
+    struct watched *watched = find_free(channel);
 
-    for (size_t i = 0; i < SOCKETS_MAX && watched == NULL; i++) {
-        if (channel->sockets[i].state == WATCHED_FREE)
-            watched = &channel->sockets[i];
-    }
-    /* Without a place its lookups end by their time-out, or with an answer from another server. */
+    /* Not watched, its lookups end by their time-out, or with an answer from another server. */
     if (watched == NULL || uv_poll_init_socket(channel->loop, &watched->poll, fd) != 0) {
         ss_log_limited(&channel->full, uv_now(channel->loop), SS_LOG_WARN,
                        "resolver: a socket to a name server can't be watched");
@@ -166,11 +189,13 @@ static struct watched *watch(struct ss_channel *channel, ares_socket_t fd)
     watched->fd = fd;
     watched->state = WATCHED_OPEN;
     channel->open_handles++;
+    (*channel->sockets_left)--;
     return watched;
 }
 
-static void unwatch(struct watched *watched)
+static void unwatch(struct ss_channel *channel, struct watched *watched)
 {
+    (*channel->sockets_left)++;
     /* c-ares closes the descriptor next; its number may be another socket's at once. */
     uv_poll_stop(&watched->poll);
     watched->state = WATCHED_CLOSING;
@@ -186,7 +211,7 @@ static void on_socket_state(void *data, ares_socket_t fd, int readable, int writ
         return;
     if (!readable && !writable) {
         if (watched != NULL)
-            unwatch(watched);
+            unwatch(channel, watched);
         return;
     }
     if (watched == NULL)
@@ -217,42 +242,26 @@ static enum ss_status status_of(const struct ss_channel *channel, int error)
         return channel->reading ? SS_ERR_IO : SS_ERR_UNREACHABLE;
     case ARES_ECANCELLED:
     case ARES_EDESTRUCTION:
-        return SS_ERR_UNREACHABLE;
+        return SS_ERR_RESET;
     default:
         return SS_ERR_IO;
     }
 }
 
-/*
- * Checks the list and writes it again in the one form that every version of c-ares reads the same:
- * an address in brackets if it is IPv6, always with its port.
- */
-static enum ss_status normalise_nameservers(const char *list, char *out, size_t cap)
+/* Versions of c-ares that know no zones get the list without those that need one. */
+static int set_servers(struct ss_channel *channel, const struct ss_nameservers *servers)
 {
-    size_t used = 0, servers = 0;
+    char text[SS_NAMESERVERS_TEXT_MAX];
+    int error;
 
-    while (*list != '\0') {
-        const size_t len = strcspn(list, ", ");
-        struct ss_endpoint endpoint;
-        struct ss_addr addr;
-        char text[SS_ADDR_TEXT_MAX];
-
-        if (len >= sizeof text || ++servers > NAMESERVERS_MAX)
-            return SS_ERR_ARGUMENT;
-        memcpy(text, list, len);
-        text[len] = '\0';
-        list += len;
-        list += strspn(list, ", ");
-        if (ss_endpoint_parse(&endpoint, text) != SS_OK ||
-            ss_ip_parse(&addr.ip, endpoint.host) != SS_OK)
-            return SS_ERR_ARGUMENT;
-        addr.port = endpoint.port != 0 ? endpoint.port : 53;
-        used += (size_t)snprintf(out + used, cap - used, "%s%s", used != 0 ? "," : "",
-                                 ss_addr_format(&addr, text));
-        if (used >= cap)
-            return SS_ERR_ARGUMENT;
-    }
-    return servers != 0 ? SS_OK : SS_ERR_ARGUMENT;
+    ss_nameservers_format(servers, true, text);
+    error = ares_set_servers_ports_csv(channel->ares, text);
+    if (error != ARES_EBADSTR)
+        return error;
+    ss_nameservers_format(servers, false, text);
+    if (text[0] == '\0')
+        return error;
+    return ares_set_servers_ports_csv(channel->ares, text);
 }
 
 /* Without the right to it the connections that follow have said so. */
@@ -270,9 +279,9 @@ static int on_socket_made(ares_socket_t fd, int type, void *data)
 static enum ss_status open_ares(struct ss_channel *channel,
                                 const struct ss_channel_options *options)
 {
-    char servers[NAMESERVERS_MAX * (SS_ADDR_TEXT_MAX + 1)];
     char lookups[] = "b"; /* DNS only: no hosts file, which c-ares would read each time */
-    struct in_addr placeholder = {0};
+    struct in_addr loopback = {.s_addr = htonl(INADDR_LOOPBACK)};
+    /* With everything given, c-ares does not look at the system's configuration at all. */
     struct ares_options wanted = {
         .flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
         .timeout = (int)options->timeout_ms,
@@ -280,23 +289,16 @@ static enum ss_status open_ares(struct ss_channel *channel,
         .ndots = 0,
         .ndomains = 0,
         .lookups = lookups,
+        .servers = &loopback,
+        .nservers = 1,
         .sock_state_cb = on_socket_state,
         .sock_state_cb_data = channel,
     };
     int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS |
-               ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
-    enum ss_status status;
+               ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS | ARES_OPT_SERVERS | ARES_OPT_SORTLIST |
+               ARES_OPT_SOCK_STATE_CB;
     int error;
 
-    if (options->nameservers != NULL) {
-        status = normalise_nameservers(options->nameservers, servers, sizeof servers);
-        if (status != SS_OK)
-            return status;
-        /* With everything given, c-ares does not look at the system's configuration at all. */
-        wanted.servers = &placeholder;
-        wanted.nservers = 1;
-        mask |= ARES_OPT_SERVERS | ARES_OPT_SORTLIST;
-    }
 #ifdef ARES_OPT_UDP_MAX_QUERIES
     wanted.udp_max_queries = QUERIES_PER_SOCKET;
     mask |= ARES_OPT_UDP_MAX_QUERIES;
@@ -311,16 +313,13 @@ static enum ss_status open_ares(struct ss_channel *channel,
         ss_log_error("resolver: %s", ares_strerror(error));
         return error == ARES_ENOMEM ? SS_ERR_MEMORY : SS_ERR_IO;
     }
-    if (options->mark != 0) {
-        channel->mark = options->mark;
+    ares_set_socket_callback(channel->ares, on_socket_opened, channel);
+    if (channel->mark != 0)
         ares_set_socket_configure_callback(channel->ares, on_socket_made, channel);
-    }
-    if (options->nameservers != NULL) {
-        error = ares_set_servers_ports_csv(channel->ares, servers);
-        if (error != ARES_SUCCESS) {
-            ares_destroy(channel->ares);
-            return error == ARES_ENOMEM ? SS_ERR_MEMORY : SS_ERR_ARGUMENT;
-        }
+    error = options->servers.count != 0 ? set_servers(channel, &options->servers) : ARES_SUCCESS;
+    if (error != ARES_SUCCESS) {
+        ares_destroy(channel->ares);
+        return error == ARES_ENOMEM ? SS_ERR_MEMORY : SS_ERR_ARGUMENT;
     }
     return SS_OK;
 }
@@ -338,6 +337,8 @@ enum ss_status ss_channel_new(struct ss_channel **out, uv_loop_t *loop,
     channel->loop = loop;
     channel->events = *events;
     channel->owner = owner;
+    channel->sockets_left = options->sockets_left;
+    channel->mark = options->mark;
     status = open_ares(channel, options);
     if (status != SS_OK) {
         free(channel);
@@ -357,6 +358,7 @@ static void on_answer(void *arg, int error, int timeouts, unsigned char *bytes, 
     struct ss_answer answer = {.status = status_of(channel, error)};
 
     (void)timeouts;
+    channel->outstanding--;
     if (bytes != NULL && len > 0)
         ss_answer_read(&answer, (struct ss_view){bytes, (size_t)len}, lookup->name, lookup->family);
     lookup->answered(lookup, &answer);
@@ -365,9 +367,35 @@ static void on_answer(void *arg, int error, int timeouts, unsigned char *bytes, 
 void ss_channel_ask(struct ss_channel *channel, struct ss_channel_lookup *lookup)
 {
     lookup->channel = channel;
+    if (channel->outstanding++ == 0) {
+        channel->asked = 0;
+        channel->silent_since_ms = uv_now(channel->loop);
+    }
+    channel->asked++;
     ares_query(channel->ares, lookup->name, DNS_CLASS_IN,
                lookup->family == SS_FAMILY_IPV4 ? DNS_TYPE_A : DNS_TYPE_AAAA, on_answer, lookup);
     arm(channel);
+}
+
+void ss_channel_cancel(struct ss_channel *channel)
+{
+    ares_cancel(channel->ares);
+    arm(channel);
+}
+
+bool ss_channel_is_idle(const struct ss_channel *channel)
+{
+    return channel->outstanding == 0;
+}
+
+uint32_t ss_channel_asked(const struct ss_channel *channel)
+{
+    return channel->outstanding != 0 ? channel->asked : 0;
+}
+
+uint64_t ss_channel_silent_ms(const struct ss_channel *channel)
+{
+    return channel->outstanding != 0 ? uv_now(channel->loop) - channel->silent_since_ms : 0;
 }
 
 void ss_channel_close(struct ss_channel *channel)
@@ -377,7 +405,7 @@ void ss_channel_close(struct ss_channel *channel)
     channel->closing = true;
     for (size_t i = 0; i < SOCKETS_MAX; i++) {
         if (channel->sockets[i].state == WATCHED_OPEN)
-            unwatch(&channel->sockets[i]);
+            unwatch(channel, &channel->sockets[i]);
     }
     uv_close((uv_handle_t *)&channel->timer, on_timer_closed);
 }

@@ -16,6 +16,9 @@
 
 #define JOIN_MS 1000
 
+/* How long after its beginning a lookup whose channel was given up is begun again. */
+#define AGAIN_MS 5000
+
 static const uint64_t place_ms[SS_PLACE_COUNT] = {
     [SS_PLACE_ASKED] = WINDOW_MS,
     [SS_PLACE_PARTIAL] = RESOLUTION_DELAY_MS,
@@ -61,6 +64,15 @@ struct ss_record *ss_lookups_first_waiting(struct ss_lookups *lookups)
     return first_at(lookups, SS_PLACE_WAITING);
 }
 
+/* Whether a lookup that ended with its channel is worth another one. */
+static bool may_ask_again(struct ss_record *record)
+{
+    const struct ss_lookups *lookups = record->lookups;
+
+    return !lookups->closing && ss_record_is_awaited(record) && !ss_record_has_addresses(record) &&
+           uv_now(lookups->loop) - record->begun_ms < AGAIN_MS;
+}
+
 /* Comes from inside c-ares: notes the answer and finds the record its next place. */
 static void on_answered(struct ss_channel_lookup *lookup, const struct ss_answer *answer)
 {
@@ -69,7 +81,8 @@ static void on_answered(struct ss_channel_lookup *lookup, const struct ss_answer
     struct ss_lookups *lookups = record->lookups;
 
     half->outstanding = false;
-    half->status = answer->status;
+    /* What we ended ourselves had brought nothing. */
+    half->status = answer->status != SS_ERR_RESET ? answer->status : SS_ERR_TIMEOUT;
     half->until_ms = uv_now(lookups->loop) + ss_answer_lifetime_ms(answer, lookups->ttl_max_s);
     half->count = (uint32_t)answer->count;
     for (size_t i = 0; i < answer->count; i++) {
@@ -80,6 +93,10 @@ static void on_answered(struct ss_channel_lookup *lookup, const struct ss_answer
         lookups->held--;
     if (record->place == SS_PLACE_WAITING)
         return; /* the other family is still to be asked for */
+    if (answer->status == SS_ERR_RESET && may_ask_again(record)) {
+        move(record, SS_PLACE_WAITING);
+        return;
+    }
     if (!ss_record_is_outstanding(record)) {
         move(record, SS_PLACE_NONE);
         lookups->events->ready(record);
@@ -115,7 +132,7 @@ static void start(struct ss_record *record)
     }
     for (int i = 0; i < 2; i++) {
         if (asked[i])
-            ss_channel_ask(lookups->channel, &record->halves[i].lookup);
+            ss_servers_ask(lookups->servers, &record->halves[i].lookup);
     }
     if (record->place == SS_PLACE_ASKED && ss_record_has_addresses(record))
         move(record, SS_PLACE_PARTIAL);
@@ -129,13 +146,16 @@ static void start_waiting(struct ss_lookups *lookups)
     while ((record = first_due(lookups, SS_PLACE_ASKED)) != NULL)
         move(record, SS_PLACE_NONE);
     while (lookups->counts[SS_PLACE_ASKED] < WINDOW && lookups->held < lookups->held_max &&
-           (record = first_at(lookups, SS_PLACE_WAITING)) != NULL)
-        start(record);
+           lookups->counts[SS_PLACE_WAITING] != 0) {
+        ss_servers_choose(lookups->servers); /* which may put more in line */
+        start(first_at(lookups, SS_PLACE_WAITING));
+    }
 }
 
 void ss_lookups_add(struct ss_lookups *lookups, struct ss_record *record)
 {
     record->lookups = lookups;
+    record->begun_ms = uv_now(lookups->loop);
     move(record, SS_PLACE_WAITING);
     start_waiting(lookups);
 }

@@ -15,6 +15,7 @@
 
 #include "base/deadline.h"
 #include "resolver/record.h"
+#include "resolver/servers.h"
 
 /* Told about a record. Comes from within c-ares, too. */
 struct ss_lookups_events {
@@ -27,12 +28,13 @@ struct ss_lookups_events {
 struct ss_lookups {
     const struct ss_lookups_events *events;
     uv_loop_t *loop;
-    struct ss_channel *channel;
+    struct ss_servers *servers;
     struct ss_deadline_queue queues[SS_PLACE_COUNT];
     uint32_t counts[SS_PLACE_COUNT];
     uint32_t held, held_max; /* names that are with name servers */
     uint32_t ttl_max_s;
     bool ipv6_first;
+    bool closing; /* nothing is asked any more */
 };
 
 /* Fills in what the fields above do not say. */

@@ -50,6 +50,7 @@ struct ss_record {
     struct ss_record *next_in_bucket;
     uint64_t hash;
     uint64_t asked_ms;                /* when a half was last given to the channel */
+    uint64_t begun_ms;                /* when someone wanted it first */
     struct ss_lookups *lookups;       /* of the resolver that it belongs to */
     struct ss_deadline_queue waiters; /* those that still have to wait */
     uint32_t waiter_count;            /* all of them */

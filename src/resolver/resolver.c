@@ -12,6 +12,7 @@
 #include "resolver/lookups.h"
 #include "resolver/name.h"
 #include "resolver/record.h"
+#include "resolver/servers.h"
 
 #define DEFAULT_TIMEOUT_MS  3000
 #define DEFAULT_TRIES       2
@@ -20,6 +21,7 @@
 #define DEFAULT_CACHE_NAMES 1024
 #define DEFAULT_TTL_MAX_S   3600
 #define DEFAULT_HOSTS_PATH  "/etc/hosts"
+#define DEFAULT_RESOLV_PATH "/etc/resolv.conf"
 
 #define DNS_NAME_MAX 253 /* what fits into 255 bytes on the wire */
 
@@ -46,7 +48,7 @@ struct ss_resolver {
     struct ss_hosts_file hosts;
     uint64_t trimmed_ms;
     bool closing;
-    unsigned open_parts; /* the timer and the channel, until they have closed */
+    unsigned open_parts; /* the timer and the servers, until they have closed */
 };
 
 static uint64_t now_of(const struct ss_resolver *resolver)
@@ -64,7 +66,7 @@ static struct ss_resolver *resolver_of(const struct ss_record *record)
     return SS_CONTAINER_OF(record->lookups, struct ss_resolver, lookups);
 }
 
-/* Keeps or gives back a record that nobody waits for and the channel does not know. */
+/* Keeps or gives back a record that nobody waits for and the name servers are not asked for. */
 static void settle(struct ss_record *record)
 {
     struct ss_resolver *resolver = resolver_of(record);
@@ -288,6 +290,8 @@ struct ss_query *ss_resolver_ask(struct ss_resolver *resolver, const char *name,
     if (count != 0 || len > DNS_NAME_MAX) { /* no such name can exist */
         query->record = home_record(resolver, ips, count);
     } else {
+        if (ss_servers_check(resolver->lookups.servers))
+            ss_records_forget(&resolver->records);
         memcpy(plain + len, ".", 2);
         query->record = record_for(resolver, plain);
     }
@@ -347,9 +351,14 @@ static void on_timer_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-static void on_channel_closed(void *owner)
+static void on_servers_closed(void *owner)
 {
     on_part_closed(owner);
+}
+
+uint32_t ss_resolver_descriptors(const char *nameservers)
+{
+    return ss_servers_descriptors(nameservers);
 }
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)
@@ -360,13 +369,14 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise)
 enum ss_status ss_resolver_new(struct ss_resolver **out, uv_loop_t *loop,
                                const struct ss_resolver_options *options)
 {
-    static const struct ss_channel_events events = {turn, on_channel_closed};
+    static const struct ss_servers_events events = {turn, on_servers_closed};
     static const struct ss_lookups_events lookups_events = {wake, settle};
     const uint32_t max_queries = or_default(options->max_queries, DEFAULT_MAX_QUERIES);
     const uint32_t max_names = or_default(options->max_names, DEFAULT_MAX_NAMES);
     const uint32_t cache_names = or_default(options->cache_names, DEFAULT_CACHE_NAMES);
-    const struct ss_channel_options channel = {
+    const struct ss_servers_options servers = {
         .nameservers = options->nameservers,
+        .resolv_path = options->resolv_path != NULL ? options->resolv_path : DEFAULT_RESOLV_PATH,
         .timeout_ms = or_default(options->timeout_ms, DEFAULT_TIMEOUT_MS),
         .tries = or_default(options->tries, DEFAULT_TRIES),
         .mark = options->mark,
@@ -400,7 +410,7 @@ enum ss_status ss_resolver_new(struct ss_resolver **out, uv_loop_t *loop,
         ss_records_init(&resolver->records, max_names + max_queries + cache_names, cache_names);
     if (status != SS_OK)
         goto failed;
-    status = ss_channel_new(&resolver->lookups.channel, loop, &channel, &events, resolver);
+    status = ss_servers_new(&resolver->lookups.servers, loop, &servers, &events, resolver);
     if (status != SS_OK)
         goto failed;
 
@@ -422,7 +432,7 @@ void ss_resolver_close(struct ss_resolver *resolver)
 {
     if (resolver == NULL || resolver->closing)
         return;
-    resolver->closing = true;
+    resolver->closing = resolver->lookups.closing = true;
     uv_close((uv_handle_t *)&resolver->timer, on_timer_closed);
-    ss_channel_close(resolver->lookups.channel);
+    ss_servers_close(resolver->lookups.servers);
 }

@@ -23,16 +23,19 @@ struct ss_resolver;
 struct ss_query;
 
 struct ss_resolver_options {
-    const char *nameservers; /* "ip[:port],…"; NULL: the system's. Borrowed during the call. */
+    const char *nameservers; /* "ip[:port],…", borrowed during the call; NULL: the system's,
+                                followed as they change */
     uint32_t timeout_ms;     /* of one try; 0: 3,000 */
     uint32_t tries;          /* 0: 2 */
     bool ipv6_first;
-    uint32_t max_queries;   /* that wait for an answer at once; 0: 1,024 */
-    uint32_t max_names;     /* out with the name servers at once, others wait; 0: 1,024 */
-    uint32_t ttl_max_s;     /* no answer is kept for longer; 0: 3,600 */
-    uint32_t cache_names;   /* whose answers are kept at most; 0: 1,024 */
-    uint32_t mark;          /* of the queries, for the system's rules; 0: none */
-    const char *hosts_path; /* NULL: /etc/hosts. Borrowed for the resolver's life. */
+    uint32_t max_queries; /* that wait for an answer at once; 0: 1,024 */
+    uint32_t max_names;   /* out with the name servers at once, others wait; 0: 1,024 */
+    uint32_t ttl_max_s;   /* no answer is kept for longer; 0: 3,600 */
+    uint32_t mark;        /* of the queries, for the system's rules; 0: none */
+    uint32_t cache_names; /* whose answers are kept at most; 0: 1,024 */
+    /* Borrowed for the resolver's life, as the next. NULL: /etc/hosts, /etc/resolv.conf. */
+    const char *hosts_path;
+    const char *resolv_path; /* looked at only where `nameservers` is NULL */
 };
 
 /* Once a process, before any resolver and any thread; gives c-ares our heap. */
@@ -65,7 +68,7 @@ struct ss_query *ss_resolver_ask(struct ss_resolver *resolver, const char *name,
 /* From here on its callback does not come. NULL is fine. */
 void ss_resolver_cancel(struct ss_query *query);
 
-/* Descriptors that a resolver may hold open at once, for the budget. */
-#define SS_RESOLVER_DESCRIPTORS 8
+/* Descriptors that a resolver with these name servers holds open at most, for the budget. */
+uint32_t ss_resolver_descriptors(const char *nameservers);
 
 #endif

@@ -244,6 +244,9 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_client_closed(uv_handle_t *client)
 {
+    struct dns_stub *stub = client->data;
+
+    stub->tcp_clients--;
     free(client);
 }
 
@@ -283,6 +286,7 @@ static void on_connection(uv_stream_t *listener, int status)
     assert_non_null(client);
     uv_tcp_init(listener->loop, client);
     client->data = listener->data;
+    ((struct dns_stub *)client->data)->tcp_clients++;
     assert_int_equal(uv_accept(listener, (uv_stream_t *)client), 0);
     uv_read_start((uv_stream_t *)client, on_alloc, on_stream);
 }
@@ -307,7 +311,7 @@ void dns_stub_start(struct dns_stub *stub, uv_loop_t *loop)
         if (error != 0) {
             uv_close((uv_handle_t *)&stub->udp, NULL);
             uv_close((uv_handle_t *)&stub->tcp, NULL);
-            uv_run(loop, UV_RUN_DEFAULT);
+            uv_run(loop, UV_RUN_NOWAIT); /* their close callbacks */
         }
     }
     assert_int_equal(error, 0);

@@ -45,9 +45,9 @@ struct dns_stub {
     uv_tcp_t tcp;
     char address[32]; /* "127.0.0.1:port" */
     dns_stub_breakage_fn *breakage;
-    unsigned asked, asked_tcp;
+    unsigned asked, asked_tcp, tcp_clients;
     char last_name[320];
-    uint16_t peer_ports[64]; /* of the first questions */
+    uint16_t peer_ports[1024]; /* of the first questions */
     struct dns_stub_held held[64];
     unsigned held_count;
 };
