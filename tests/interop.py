@@ -4,6 +4,7 @@
     interop.py --bin build/bin                    # ours, and shadowsocks-libev of /usr/bin
     interop.py --bin build/bin --self             # ours with ours only
     interop.py --bin build/bin --full             # 1 GiB more for each method, ours with ours
+    interop.py --bin build/bin --plugin tests/sip003_fixture.py     # all of it through a plugin
 
 A line for each pair of programs and method; a failure names its check and prints both logs.
 """
@@ -22,7 +23,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import ports, programs, socks, targets  # noqa: E402
+from support import plugins, ports, programs, socks, targets  # noqa: E402
 
 PASSWORD = "barfoo!"
 METHODS = ("aes-128-gcm", "aes-192-gcm", "aes-256-gcm", "chacha20-ietf-poly1305",
@@ -99,7 +100,8 @@ def exchange(conn, count):
 class Pair:
     """A client program and a server, with what they are reached by."""
 
-    def __init__(self, client, client_bin, server_bin, method, workers, own=("", "")):
+    def __init__(self, client, client_bin, server_bin, method, workers, own=("", ""),
+                 plugin=None):
         self.client_name = client
         self.method = method
         self.ours_client, self.ours_server = own
@@ -114,6 +116,9 @@ class Pair:
         server_port = ports.free_port()
         common = ["-k", PASSWORD, "-m", method]
         ours = ["--workers", workers]
+        self.plugin = plugin
+        if plugin:
+            common += ["--plugin", plugin]
         self.server = self.start(
             [programs.find(server_bin, "ss-server"), "-s", "127.0.0.1", "-p", server_port, *common]
             + (ours if self.ours_server else []), server_port)
@@ -127,9 +132,16 @@ class Pair:
             self.local.port = port
 
     def start(self, command, port):
-        program = programs.Program(command)
+        role = "server" if os.path.basename(command[0]) == "ss-server" else "client"
+        program = programs.Program(command, env={"FIXTURE_ROLE": role})
         self.running.append(program)
-        return program.await_listening(port)
+        if self.plugin and role == "server":
+            plugins.await_descendant(program, port)
+            return program
+        program.await_listening(port)
+        if self.plugin:
+            plugins.await_descendant(program)
+        return program
 
     def dial(self, target):
         """A connection to one of the targets, by whatever the client program is."""
@@ -329,7 +341,7 @@ def many(pair, target, count):
 
 def run_pair(options, client, client_bin, server_bin, method, workers, own):
     start = time.monotonic()
-    pair = Pair(client, client_bin, server_bin, method, workers, own)
+    pair = Pair(client, client_bin, server_bin, method, workers, own, options.plugin)
     failures = []
     try:
         for check in pair.checks(options.full and client == "ss-local"):
@@ -363,6 +375,8 @@ def main():
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--plugin", metavar="FILE", type=os.path.abspath,
+                        help="one that is both ends, by FIXTURE_ROLE")
     options = parser.parse_args()
 
     ours, theirs = options.bin, options.peer

@@ -267,8 +267,7 @@ class Real(Relay):
         if folder is None:
             plugins.await_listening_somewhere(program)
         else:
-            wait.until(lambda: any(proc.listening_ports(pid)
-                                   for pid in plugins.descendants(program.pid)), 20)
+            plugins.await_descendant(program)
 
     def test_obfs_http(self):
         self.check("obfs-server", "obfs=http", "obfs-local", "obfs=http;obfs-host=example.com")

@@ -1,5 +1,6 @@
 """Plugins for tests: the fixture of ours with what it has written down, and real ones."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -83,8 +84,21 @@ def descendants(pid):
     return found
 
 
+def await_descendant(program, port=None, seconds=20):
+    """Until a process below the program listens, on `port` if one is given."""
+    def ready():
+        for pid in descendants(program.pid):
+            with contextlib.suppress(FileNotFoundError):
+                found = proc.listening_ports(pid)
+                if found and port in (None, *found):
+                    return True
+        return False
+
+    wait.until(ready, seconds, "%s: listening of its plugin" % program.name)
+
+
 def await_listening_somewhere(program, seconds=20):
-    """Until each of the program's plugins listens: they are the children of its child."""
+    """Until each plugin of one of ours listens: they are the children of its child."""
     def ready():
         plugins = [pid for helper in children(program.pid) for pid in children(helper)]
         try:
