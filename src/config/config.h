@@ -150,6 +150,7 @@ struct ss_config {
     bool ipv6_first;
     char *nameservers;
     char *acl;
+    bool block_local;
     char *manager_address;
     uint8_t balance; /* enum ss_balancing */
     uint16_t manager_port;     /* with it the address is a host; 0: it is as it was written */

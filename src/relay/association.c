@@ -22,7 +22,7 @@
 /* Names that there is room for, on average. */
 #define NAMES_AN_ASSOCIATION 8
 
-/* Sockets beyond two an association: those that are still closing. */
+/* Sockets beyond four an association: those that are still closing. */
 #define CLOSING_MAX 256
 
 /* Bytes that the buffers of one association's socket hold while the loop is busy. */
@@ -68,7 +68,7 @@ enum ss_status ss_associations_init(struct ss_associations *table, uint32_t capa
         table->links = ss_pool_new(&(struct ss_pool_options){
             .slot_size = link_size, .capacity = capacity, .keep = KEEP, .retire = retire_link});
     table->outs = ss_pool_new(&(struct ss_pool_options){.slot_size = sizeof(struct ss_udp_out),
-                                                        .capacity = 2 * capacity + CLOSING_MAX,
+                                                        .capacity = 4 * capacity + CLOSING_MAX,
                                                         .keep = KEEP});
     table->names = ss_pool_new(
         &(struct ss_pool_options){.slot_size = ss_udp_name_size(),
@@ -230,8 +230,10 @@ bool ss_association_serves(const struct ss_association *association, enum ss_fam
            SS_FAMILY_NONE;
 }
 
-struct ss_udp_out *ss_association_out(struct ss_association *association, enum ss_family family)
+struct ss_udp_out *ss_association_out(struct ss_association *association, enum ss_family family,
+                                      bool direct)
 {
+    struct ss_udp_out **outs = association->outs[direct];
     static const struct ss_ip any[] = {{.family = SS_FAMILY_IPV4}, {.family = SS_FAMILY_IPV6}};
     const struct ss_engine_options *options = &association->port->relay->engine->options;
     const struct ss_ip *bound =
@@ -240,23 +242,24 @@ struct ss_udp_out *ss_association_out(struct ss_association *association, enum s
         options->bind_ipv4.family == SS_FAMILY_NONE && options->bind_ipv6.family == SS_FAMILY_NONE;
 
     for (int i = 0; i < 2; i++) {
-        struct ss_udp_out *out = association->outs[i];
+        struct ss_udp_out *out = outs[i];
 
         if (out != NULL && (out->family == family || (both && out->family == SS_FAMILY_IPV6)))
             return out;
     }
     for (int i = 0; i < 2; i++) {
-        if (association->outs[i] != NULL)
+        if (outs[i] != NULL)
             continue;
         if (!both) /* with a source of the other family alone, this one is not served */
-            association->outs[i] =
-                bound->family != SS_FAMILY_NONE ? open_out(association, bound) : NULL;
+            outs[i] = bound->family != SS_FAMILY_NONE ? open_out(association, bound) : NULL;
         else
-            association->outs[i] = open_out(association, &any[1]);
+            outs[i] = open_out(association, &any[1]);
         /* A system without IPv6. */
-        if (association->outs[i] == NULL && both && family == SS_FAMILY_IPV4)
-            association->outs[i] = open_out(association, &any[0]);
-        return association->outs[i];
+        if (outs[i] == NULL && both && family == SS_FAMILY_IPV4)
+            outs[i] = open_out(association, &any[0]);
+        if (outs[i] != NULL)
+            outs[i]->direct = direct;
+        return outs[i];
     }
     return NULL;
 }
@@ -286,8 +289,10 @@ void ss_association_close(struct ss_association *association)
     ss_deadline_stop(&association->idle);
     ss_control_detach(association);
     ss_udp_names_clear(association);
-    close_out(association->outs[0]);
-    close_out(association->outs[1]);
+    for (int i = 0; i < 2; i++) {
+        close_out(association->outs[i][0]);
+        close_out(association->outs[i][1]);
+    }
     ss_count(&association->port->counters->associations_closed, 1);
     ss_pool_release(relay->associations.pool, association);
 }
@@ -324,6 +329,17 @@ static bool is_of(const struct ss_association *association, const void *port)
 void ss_associations_close_of(struct ss_associations *table, const struct ss_udp_port *port)
 {
     ss_associations_close_if(table, is_of, port);
+}
+
+void ss_associations_forget_names_of(struct ss_associations *table, const struct ss_udp_port *port)
+{
+    for (struct ss_deadline *entry = ss_deadline_first(&table->idle); entry != NULL;
+         entry = ss_deadline_after(&table->idle, entry)) {
+        struct ss_association *association = SS_CONTAINER_OF(entry, struct ss_association, idle);
+
+        if (association->port == port)
+            ss_udp_names_clear(association);
+    }
 }
 
 void ss_associations_expire(struct ss_associations *table, uint64_t now_ms)

@@ -29,6 +29,7 @@ struct ss_udp_out {
     uv_poll_t poll; /* its `data` is the ss_udp_out */
     struct ss_udp_relay *relay;
     struct ss_association *association; /* NULL once it is closing */
+    bool direct;                        /* of a client: for targets that are bypassed */
     int fd;
     enum ss_family family; /* IPv6 may serve both */
 };
@@ -40,7 +41,8 @@ struct ss_association {
     struct ss_udp_port *port;
     struct ss_control *control;        /* the connection that it lives with (SOCKS5), or NULL */
     struct ss_udp_name *names;         /* looked up or being looked up, the latest used first */
-    struct ss_udp_out *outs[2];        /* the first serves both families where that is possible */
+    struct ss_udp_out *outs[2][2];     /* through, direct; the first of each serves both families
+                                        * where that is possible */
     struct ss_packet_link *link;       /* NULL where datagrams are not of sessions */
     struct ss_packet_session *session; /* on a server, where datagrams are of sessions; else NULL */
     struct ss_user_counters *user;     /* whose traffic it is; NULL where there are no users */
@@ -85,8 +87,13 @@ void ss_association_touch(struct ss_association *association);
 /* Whether it can send to a family: with a source address of one alone, the other is not served. */
 bool ss_association_serves(const struct ss_association *association, enum ss_family family);
 
-/* Its socket for targets of a family, opened at the first use; NULL when there can't be one. */
-struct ss_udp_out *ss_association_out(struct ss_association *association, enum ss_family family);
+/*
+ * Its socket for targets of a family, opened at the first use; NULL when there can't be one. A
+ * client's targets that are bypassed (`direct`) have sockets of their own, so that what comes from
+ * a server is never taken for what comes from them.
+ */
+struct ss_udp_out *ss_association_out(struct ss_association *association, enum ss_family family,
+                                      bool direct);
 
 void ss_association_close(struct ss_association *association);
 void ss_associations_close_all(struct ss_associations *table);
@@ -96,6 +103,8 @@ void ss_associations_close_if(struct ss_associations *table,
                               bool (*is_meant)(const struct ss_association *association,
                                                const void *owner),
                               const void *owner);
+/* The addresses of names that those of one port know, and what waits for them. */
+void ss_associations_forget_names_of(struct ss_associations *table, const struct ss_udp_port *port);
 /* Those whose idle time is over. */
 void ss_associations_expire(struct ss_associations *table, uint64_t now_ms);
 

@@ -75,7 +75,7 @@ size_t ss_dial_size(void)
 
 static bool through_upstream(const struct ss_dial *dial)
 {
-    return dial->session->role->options.egress == SS_EGRESS_UPSTREAM;
+    return ss_session_has_upstream(dial->session);
 }
 
 static struct ss_upstream_state *state_of(const struct attempt *attempt)
@@ -562,7 +562,8 @@ void ss_dial_is_late(struct ss_dial *dial)
         ss_worker_start_attempt(dial->worker, &dial->session->check, STAGGER_MS);
 }
 
-bool ss_dial_start(struct ss_session *session, const struct ss_target *target, bool first_write)
+bool ss_dial_start(struct ss_session *session, const struct ss_target *target,
+                   const struct ss_ip *addresses, size_t count, bool first_write)
 {
     struct ss_worker *worker = session->worker;
     struct ss_dial *dial = ss_pool_acquire(worker->dials);
@@ -585,6 +586,8 @@ bool ss_dial_start(struct ss_session *session, const struct ss_target *target, b
     if (through_upstream(dial)) {
         dial->untried = session->role->upstreams.count;
         ss_probe_where_due(worker, &session->role->upstreams);
+    } else if (count != 0) {
+        add_places(attempt, addresses, count, target->port);
     } else if (ss_target_ip(target, &ip)) {
         add_places(attempt, &ip, 1, target->port);
     } else if (ask(attempt, target->name)) {

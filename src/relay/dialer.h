@@ -11,11 +11,13 @@
 /*
  * Dials the target (direct) or the role's upstream servers for the session, which is in
  * SS_PHASE_DIAL. The result comes through ss_session_connected or ss_session_unreachable, which
- * may be called from inside: look at the session's phase afterwards. `first_write` tells that bytes
- * will be sent as soon as it is connected, which fast open needs. False when no dial can be had;
- * the session is to be closed then.
+ * may be called from inside: look at the session's phase afterwards. With `count` a direct target
+ * is not looked up: these are its addresses. `first_write` tells that bytes will be sent as soon as
+ * it is connected, which fast open needs. False when no dial can be had; the session is to be
+ * closed then.
  */
-bool ss_dial_start(struct ss_session *session, const struct ss_target *target, bool first_write);
+bool ss_dial_start(struct ss_session *session, const struct ss_target *target,
+                   const struct ss_ip *addresses, size_t count, bool first_write);
 
 /* There is no connection yet and there is more to try: tries it beside what is under way. */
 void ss_dial_is_late(struct ss_dial *dial);

@@ -57,6 +57,9 @@ static uint32_t budget(struct ss_engine *engine)
     uint32_t sockets = sockets_an_association(options);
     uint32_t reserve, covered;
 
+    if (options->bypasses)
+        sockets *= 2;
+
     /* A small limit is better spent on sessions than on loops. */
     while (options->workers > 1 &&
            RESERVE_PROCESS + a_worker * options->workers > options->descriptors / 4)

@@ -64,6 +64,9 @@ struct ss_engine_options {
     size_t codec_size;
     /* The same of links between associations and sessions of datagrams (ss_packet_link_size). */
     size_t packet_link_size;
+    /* Some role has an access control list that sends targets around its upstream servers: an
+     * association may then have a socket more. */
+    bool bypasses;
 };
 
 /*

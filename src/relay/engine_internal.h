@@ -37,7 +37,7 @@ struct ss_engine {
     _Atomic uint32_t sessions;
     _Atomic uint32_t races;
 
-    struct ss_log_limit accept_log, handshake_log, dial_log, opening_log;
+    struct ss_log_limit accept_log, handshake_log, dial_log, opening_log, denied_log, blocked_log;
 };
 
 /* A port of a role is open: where it is redirected to, it is guarded against loops. */

@@ -22,6 +22,7 @@ static bool passes_on(struct ss_session *session, const struct ss_user *user)
 {
     if (user == NULL || user->next == NULL)
         return false;
+    session->passed_on = true;
     session->up.work = session->down.work = SS_FLOW_COPY;
     return true;
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "codec/codec.h"
 #include "net/socket.h"
+#include "relay/access.h"
 #include "relay/engine_internal.h"
 #include "relay/ingress.h"
 
@@ -130,7 +131,9 @@ static void on_readable(uv_poll_t *poll, int status, int events)
             out_of_descriptors(engine);
             return;
         }
-        if (result == SS_OK)
+        if (result == SS_OK && ss_access_refuses_client(engine, listener->role, &handoff.peer.ip))
+            ss_socket_close(handoff.fd);
+        else if (result == SS_OK)
             dispatch(engine, &handoff);
         if (i == 0 && !listener->crowded && !(listener->turn++ % CROWD_CHECK == 0))
             return; /* seldom is there a second; polling tells if there is */

@@ -32,6 +32,8 @@ enum ss_egress_kind {
     SS_EGRESS_UPSTREAM, /* through a Shadowsocks server */
 };
 
+struct ss_acl;
+
 /* Who may use a SOCKS5 listener (RFC 1929). Texts are borrowed, NUL-terminated, 1 to 255 bytes. */
 struct ss_socks5_user {
     const char *name, *password;
@@ -47,6 +49,7 @@ struct ss_role_options {
     enum ss_balance balance;
     const struct ss_socks5_user *users; /* with any, SOCKS5 clients must log in */
     size_t user_count;
+    const struct ss_acl *acl;   /* SOCKS5 and SHADOWSOCKS; NULL: none */
     struct ss_limiter *limiter; /* SS_INGRESS_SHADOWSOCKS: of the port; NULL: it has no limits */
     bool udp_open;              /* SOCKS5: takes datagrams without an ASSOCIATE connection */
     bool tproxy;                /* REDIRECT, of TCP: by TPROXY instead of NAT */

@@ -8,6 +8,7 @@
 #include "net/socket.h"
 #include "net/sockopt.h"
 #include "net/tcp.h"
+#include "relay/access.h"
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
 #include "relay/ingress.h"
@@ -54,23 +55,26 @@ static void log_target(const struct ss_session *session, const struct ss_target 
         ss_log_info("connect to %s", text);
 }
 
-static void dial(struct ss_session *session, const struct ss_target *target)
+void ss_session_dial(struct ss_session *session, const struct ss_target *target,
+                     const struct ss_ip *addresses, size_t count)
 {
-    const struct ss_role_options *options = &session->role->options;
-    bool sends_at_once = session->up.waiting.len != 0;
+    bool sends_at_once = session->up.waiting.len != 0 && !session->bypassed;
 
-    log_target(session, target);
-    ss_session_enter(session, SS_PHASE_DIAL);
-    if (options->egress == SS_EGRESS_UPSTREAM) {
+    if (ss_session_has_upstream(session)) {
         if (session->up.waiting.len == 0)
             ss_worker_start_deadline(session->worker, &session->worker->first_payload,
                                      &session->first_payload);
         sends_at_once = true; /* the header, if nothing else */
     }
-    if (!ss_dial_start(session, target, sends_at_once)) {
+    if (!ss_dial_start(session, target, addresses, count, sends_at_once))
         ss_session_abort(session);
-        return;
-    }
+}
+
+static void reach(struct ss_session *session, const struct ss_target *target)
+{
+    log_target(session, target);
+    ss_session_enter(session, SS_PHASE_DIAL);
+    ss_access_begin(session, target);
     if (session->phase == SS_PHASE_DIAL)
         ss_flow_read(&session->up);
 }
@@ -134,7 +138,7 @@ void ss_session_start(struct ss_worker *worker, const struct ss_handoff *handoff
         struct ss_target target;
 
         if (ingress->find(session, &target) == SS_OK)
-            dial(session, &target);
+            reach(session, &target);
         else
             ss_session_close(session);
         return;
@@ -209,7 +213,7 @@ void ss_session_request_bytes(struct ss_session *session, struct ss_span bytes)
     ss_flow_count(&session->up, early.payload_len);
     ss_flow_deliver(&session->up, early.payload, early.count);
     if (session->phase == SS_PHASE_REQUEST)
-        dial(session, &target);
+        reach(session, &target);
 }
 
 void ss_session_source_ended(struct ss_session *session, struct ss_flow *flow, bool broken)
@@ -309,7 +313,9 @@ void ss_session_check(struct ss_session *session)
 {
     struct ss_worker *worker = session->worker;
 
-    if (session->phase == SS_PHASE_DIAL) {
+    if (session->decision != NULL) {
+        ss_access_is_late(session);
+    } else if (session->phase == SS_PHASE_DIAL) {
         ss_dial_is_late(session->dial);
     } else if (session->up.broken || session->down.broken) {
         ss_flow_pass_end_on(session->up.broken ? &session->up : &session->down);
@@ -339,6 +345,7 @@ void ss_session_deadline(struct ss_session *session)
         session->listener->ingress->expire(session);
         break;
     case SS_PHASE_DIAL:
+        ss_access_cancel(session);
         ss_dial_cancel(session->dial, true);
         ss_session_unreachable(session, SS_ERR_TIMEOUT);
         break;

@@ -17,6 +17,7 @@
 #include "relay/counters.h"
 #include "relay/flow.h"
 #include "relay/listener.h"
+#include "relay/role.h"
 #include "relay/worker.h"
 
 enum ss_phase {
@@ -31,6 +32,7 @@ enum ss_phase {
 };
 
 struct ss_control;
+struct ss_decision;
 struct ss_dial;
 
 struct ss_session {
@@ -42,10 +44,11 @@ struct ss_session {
     struct ss_session *prev, *next; /* in the worker's list */
     struct ss_conn *inbound;
     struct ss_conn *outbound;
-    struct ss_control *control; /* in SS_PHASE_ASSOCIATE */
-    struct ss_dial *dial;       /* while in SS_PHASE_DIAL */
-    struct ss_flow up;          /* inbound to outbound */
-    struct ss_flow down;        /* outbound to inbound */
+    struct ss_control *control;   /* in SS_PHASE_ASSOCIATE */
+    struct ss_dial *dial;         /* while in SS_PHASE_DIAL */
+    struct ss_decision *decision; /* there, too: a name is looked up for the access control list */
+    struct ss_flow up;            /* inbound to outbound */
+    struct ss_flow down;          /* outbound to inbound */
     struct ss_deadline deadline;
     struct ss_deadline check;         /* of what is looked at again soon; see ss_session_check */
     struct ss_deadline settle;        /* until it has lived so long that it may be an idle one */
@@ -56,6 +59,8 @@ struct ss_session {
     uint8_t ingress_step;  /* the ingress's own */
     bool unproven;         /* counted among those that have not completed a request */
     bool header_sent;      /* client of an upstream */
+    bool bypassed;         /* a client's, whose target is reached without its upstream servers */
+    bool passed_on;        /* another server opens it: both ways as it is */
     bool fast_opened;      /* writing began before the other side had answered */
     uint8_t upstream;      /* the one that was reached */
     bool in_port, in_user; /* counted by their limiters */
@@ -122,6 +127,17 @@ void ss_session_first_payload_deadline(struct ss_session *session);
 
 /* It has lived for a while: its outgoing connection gets keep-alive. */
 void ss_session_settle(struct ss_session *session);
+
+/* Whether it goes through an upstream server. */
+static inline bool ss_session_has_upstream(const struct ss_session *session)
+{
+    return session->role->options.egress == SS_EGRESS_UPSTREAM && !session->bypassed;
+}
+
+/* Goes to the target, in SS_PHASE_DIAL. Without an upstream `addresses` are those of the target, if
+ * they are known; else it is looked up. */
+void ss_session_dial(struct ss_session *session, const struct ss_target *target,
+                     const struct ss_ip *addresses, size_t count);
 
 /* What the dialer came to. `profile` is the upstream's, NULL without one; `target` is the
  * session's. */

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "net/tcp.h"
+#include "relay/access.h"
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
 #include "relay/session.h"
@@ -121,6 +122,7 @@ static void end(struct ss_session *session, enum ss_conn_end how)
     ss_deadline_stop(&session->settle);
     ss_deadline_stop(&session->first_payload);
     ss_deadline_stop(&session->check);
+    ss_access_cancel(session);
     ss_dial_cancel(session->dial, false);
     session->dial = NULL;
     if (session->control != NULL)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "acl/acl.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "net/socket.h"
@@ -15,7 +16,11 @@
 #define KNOWN_MS   30000
 #define UNKNOWN_MS 3000
 
-enum state { UNKNOWN, ASKING, KNOWN };
+/* A client's target that is not decided by then goes through the server. */
+#define DECIDE_MS 2000
+
+/* ELSEWHERE: through the upstream server. */
+enum state { UNKNOWN, ASKING, KNOWN, ELSEWHERE };
 
 struct ss_udp_name {
     struct ss_udp_name *next;
@@ -24,7 +29,11 @@ struct ss_udp_name {
     struct ss_block *waiting; /* records: port, length of the address, length, bytes */
     uint32_t waiting_count;
     uint64_t until_ms;
+    uint64_t asked_ms;
     enum state state;
+    enum ss_udp_name_use use;
+    enum ss_acl_route route; /* of a client's target */
+    bool refused, named;     /* of a server's, by the access control list */
     struct ss_ip ip;
     char name[SS_HOST_MAX + 1];
 };
@@ -100,34 +109,98 @@ static void keep(struct ss_udp_name *name, uint16_t port, size_t address_len, st
     name->waiting_count++;
 }
 
-static void send_waiting(struct ss_udp_name *name)
+/*
+ * Sends what waited. To look for the upstream server's own address may take this entry for another
+ * name, so it is not touched any more once the first has gone.
+ */
+static void send_waiting(struct ss_udp_name *name, enum ss_udp_way way)
 {
+    struct ss_association *association = name->association;
+    struct ss_udp_relay *relay = relay_of(name);
+    const enum ss_udp_name_use use = name->use;
     struct ss_block *block = name->waiting;
     struct ss_addr to = {.ip = name->ip};
 
-    while (block != NULL && block->begin < block->end) {
+    if (block == NULL)
+        return;
+    name->waiting = NULL;
+    name->waiting_count = 0;
+    while (block->begin < block->end) {
         const uint8_t *record = block->bytes + block->begin;
-        struct ss_view bytes = {.ptr = record + RECORD_HEAD, .len = ss_load_u16be(record + 4)};
+        const size_t address_len = ss_load_u16be(record + 2);
+        const struct ss_view bytes = {.ptr = record + RECORD_HEAD,
+                                      .len = ss_load_u16be(record + 4)};
 
         to.port = ss_load_u16be(record);
         block->begin += (uint32_t)(RECORD_HEAD + bytes.len);
-        ss_udp_send_waiting(name->association, &to, ss_load_u16be(record + 2), bytes);
+        if (way == SS_UDP_WAY_UPSTREAM)
+            ss_udp_send_upstream(association, address_len, bytes);
+        else if (use == SS_UDP_NAME_CLIENT_TARGET)
+            ss_udp_send_direct(
+                association, &to,
+                (struct ss_view){.ptr = bytes.ptr + address_len, .len = bytes.len - address_len});
+        else
+            ss_udp_send_waiting(association, &to, address_len, bytes);
     }
-    drop_waiting(name);
+    ss_pool_release(relay->worker->blocks, block);
+    relay->waiting--;
 }
 
-/* The first address that can be sent to. */
+static const struct ss_acl *acl_of(const struct ss_udp_name *name)
+{
+    return name->association->port->role->options.acl;
+}
+
+static bool is_blocked(const struct ss_udp_name *name, const struct ss_ip *ip)
+{
+    return name->use == SS_UDP_NAME_TARGET && acl_of(name) != NULL &&
+           ss_acl_outbound_blocked(acl_of(name), ip, name->named);
+}
+
+/* The first address that can and may be sent to; none when the very first may not (see access.c).
+ */
 static const struct ss_ip *usable(const struct ss_udp_name *name, const struct ss_ip *addresses,
                                   size_t count)
 {
+    if (count != 0 && is_blocked(name, &addresses[0]))
+        return NULL;
     for (size_t i = 0; i < count; i++) {
         const struct ss_addr addr = {.ip = addresses[i], .port = 9};
 
-        if (ss_association_serves(name->association, addresses[i].family) &&
+        if (!is_blocked(name, &addresses[i]) &&
+            ss_association_serves(name->association, addresses[i].family) &&
             ss_socket_has_route(&addr))
             return &addresses[i];
     }
     return NULL;
+}
+
+static void is_known(struct ss_udp_name *name, const struct ss_ip *ip)
+{
+    name->ip = *ip;
+    set_state(name, KNOWN);
+    send_waiting(name, SS_UDP_WAY_ADDRESS);
+}
+
+static void is_elsewhere(struct ss_udp_name *name)
+{
+    set_state(name, ELSEWHERE);
+    send_waiting(name, SS_UDP_WAY_UPSTREAM);
+}
+
+/* A client's target: what can't be looked up here may be known to the server. */
+static void decide(struct ss_udp_name *name, enum ss_status status, const struct ss_ip *addresses,
+                   size_t count)
+{
+    const struct ss_ip *ip = status == SS_OK ? usable(name, addresses, count) : NULL;
+
+    if (status != SS_OK && name->state == KNOWN)
+        return;
+    if (ip != NULL && (name->route == SS_ACL_BYPASS ||
+                       ss_acl_addresses_route(acl_of(name), addresses, count) == SS_ACL_BYPASS))
+        is_known(name, ip);
+    else
+        is_elsewhere(name);
 }
 
 static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *addresses,
@@ -135,23 +208,53 @@ static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *
 {
     struct ss_udp_name *name = owner;
     uint64_t now_ms = uv_now(&worker_of(name->association)->loop);
-    const struct ss_ip *ip = status == SS_OK ? usable(name, addresses, count) : NULL;
+    const struct ss_ip *ip;
 
     name->query = NULL;
+    name->until_ms = now_ms + (status == SS_OK ? KNOWN_MS : UNKNOWN_MS);
+    if (name->use == SS_UDP_NAME_CLIENT_TARGET) {
+        decide(name, status, addresses, count);
+        return;
+    }
+    ip = status == SS_OK ? usable(name, addresses, count) : NULL;
     if (ip != NULL) {
-        name->ip = *ip;
-        set_state(name, KNOWN);
-        name->until_ms = now_ms + KNOWN_MS;
-        send_waiting(name);
+        is_known(name, ip);
         return;
     }
     ss_log_debug("[udp] %s: %s", name->name,
                  ss_status_text(status == SS_OK ? SS_ERR_UNREACHABLE : status));
     name->until_ms = now_ms + UNKNOWN_MS;
-    if (name->state == KNOWN)
+    if (status != SS_OK && name->state == KNOWN)
         return; /* an address that served is better than none */
     set_state(name, UNKNOWN);
     drop_waiting(name);
+}
+
+/* What the access control list says of the name itself. False: it need not be looked up. */
+static bool judge(struct ss_udp_name *name)
+{
+    struct ss_acl_scratch *scratch = worker_of(name->association)->acl_scratch;
+    const size_t len = strlen(name->name);
+
+    if (name->use == SS_UDP_NAME_CLIENT_TARGET) {
+        name->route = ss_acl_name_route(acl_of(name), scratch, name->name, len);
+        if (name->route == SS_ACL_PROXY)
+            set_state(name, ELSEWHERE);
+        return name->route != SS_ACL_PROXY;
+    }
+    if (name->use == SS_UDP_NAME_TARGET && acl_of(name) != NULL) {
+        enum ss_acl_outbound outbound =
+            ss_acl_outbound_name(acl_of(name), scratch, name->name, len);
+
+        name->refused = outbound == SS_ACL_REFUSED;
+        name->named = outbound == SS_ACL_NAMED;
+    }
+    return !name->refused;
+}
+
+static bool is_settled(const struct ss_udp_name *name)
+{
+    return name->state == KNOWN || name->state == ELSEWHERE;
 }
 
 /* What is known stays so while it is asked again: traffic under way does not wait. */
@@ -161,14 +264,15 @@ static void ask(struct ss_udp_name *name)
 
     if (name->query != NULL)
         return;
-    if (name->state != KNOWN && relay_of(name)->asking >= SS_UDP_ASKING_MAX) {
+    name->asked_ms = uv_now(&worker->loop);
+    if (!is_settled(name) && relay_of(name)->asking >= SS_UDP_ASKING_MAX) {
         name->until_ms = uv_now(&worker->loop);
         return;
     }
     name->query = ss_resolver_ask(worker->resolver, name->name, on_resolved, name);
     if (name->query == NULL)
         name->until_ms = uv_now(&worker->loop) + UNKNOWN_MS;
-    else if (name->state != KNOWN)
+    else if (!is_settled(name))
         set_state(name, ASKING);
 }
 
@@ -190,14 +294,15 @@ static bool give_one_up(struct ss_association *association)
 }
 
 /* The entry for a name, moved to the front, or a new one; NULL when there is no room. */
-static struct ss_udp_name *entry_for(struct ss_association *association, const char *text)
+static struct ss_udp_name *entry_for(struct ss_association *association, enum ss_udp_name_use use,
+                                     const char *text)
 {
     struct ss_udp_name *name;
     int count = 0;
 
     for (struct ss_udp_name **link = &association->names; (name = *link) != NULL;
          link = &name->next, count++) {
-        if (strcasecmp(name->name, text) != 0)
+        if (name->use != use || strcasecmp(name->name, text) != 0)
             continue;
         *link = name->next;
         name->next = association->names;
@@ -211,33 +316,47 @@ static struct ss_udp_name *entry_for(struct ss_association *association, const c
         return NULL;
     memset(name, 0, sizeof *name);
     name->association = association;
+    name->use = use;
     strncpy(name->name, text, sizeof name->name - 1);
     name->next = association->names;
     association->names = name;
-    ask(name);
+    if (judge(name))
+        ask(name);
+    else
+        name->until_ms = UINT64_MAX;
     return name;
 }
 
-bool ss_udp_name_address(struct ss_association *association, const char *text, uint16_t port,
-                         size_t address_len, struct ss_view bytes, struct ss_ip *ip)
+enum ss_udp_way ss_udp_name_way(struct ss_association *association, enum ss_udp_name_use use,
+                                const char *text, uint16_t port, size_t address_len,
+                                struct ss_view bytes, struct ss_ip *ip)
 {
-    struct ss_udp_name *name = entry_for(association, text);
+    struct ss_udp_name *name = entry_for(association, use, text);
+    const uint64_t now_ms = uv_now(&worker_of(association)->loop);
+    const bool has_upstream = use == SS_UDP_NAME_CLIENT_TARGET;
 
     if (name == NULL)
-        return false;
-    if (name->state != ASKING && name->until_ms <= uv_now(&worker_of(association)->loop))
+        return has_upstream ? SS_UDP_WAY_UPSTREAM : SS_UDP_WAY_NONE;
+    if (name->state != ASKING && name->until_ms <= now_ms)
         ask(name);
+    if (name->state == ASKING && has_upstream && name->asked_ms + DECIDE_MS <= now_ms) {
+        name->until_ms = now_ms + UNKNOWN_MS;
+        is_elsewhere(name);
+        return SS_UDP_WAY_UPSTREAM; /* the entry may be another's by now */
+    }
     switch (name->state) {
     case KNOWN:
         *ip = name->ip;
-        return true;
+        return SS_UDP_WAY_ADDRESS;
     case ASKING:
         keep(name, port, address_len, bytes);
-        return false;
+        return SS_UDP_WAY_NONE;
+    case ELSEWHERE:
+        return SS_UDP_WAY_UPSTREAM;
     case UNKNOWN:
         break;
     }
-    return false;
+    return has_upstream ? SS_UDP_WAY_UPSTREAM : SS_UDP_WAY_NONE;
 }
 
 void ss_udp_names_clear(struct ss_association *association)

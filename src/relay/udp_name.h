@@ -27,13 +27,27 @@ struct ss_association;
 
 size_t ss_udp_name_size(void);
 
+/* What a name is of. */
+enum ss_udp_name_use {
+    SS_UDP_NAME_SERVER,        /* where datagrams are sent on to by configuration */
+    SS_UDP_NAME_TARGET,        /* of a server's client */
+    SS_UDP_NAME_CLIENT_TARGET, /* in a client program: the access control list decides its way */
+};
+
+enum ss_udp_way {
+    SS_UDP_WAY_NONE,     /* dropped, or kept until more is known */
+    SS_UDP_WAY_ADDRESS,  /* to the address */
+    SS_UDP_WAY_UPSTREAM, /* of SS_UDP_NAME_CLIENT_TARGET: through the upstream server */
+};
+
 /*
- * True and the address when it is known. Else the datagram is kept until it is (`bytes`, of which
- * `address_len` in front are its address for an upstream, go through ss_udp_send_waiting), or
- * dropped when the name has no address or too much waits.
+ * The way of a datagram. As long as that is unknown, the datagram is kept: `bytes`, of which
+ * `address_len` in front are its address for an upstream, go through ss_udp_send_waiting. It is
+ * dropped when the name is refused, has no address or too much waits.
  */
-bool ss_udp_name_address(struct ss_association *association, const char *name, uint16_t port,
-                         size_t address_len, struct ss_view bytes, struct ss_ip *ip);
+enum ss_udp_way ss_udp_name_way(struct ss_association *association, enum ss_udp_name_use use,
+                                const char *name, uint16_t port, size_t address_len,
+                                struct ss_view bytes, struct ss_ip *ip);
 
 /* Forgets all names and what waits for them. */
 void ss_udp_names_clear(struct ss_association *association);

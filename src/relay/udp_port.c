@@ -155,6 +155,8 @@ enum ss_status ss_udp_port_set_role(struct ss_udp_port *port, struct ss_role *ro
         port->codec = codec;
         port->has_sessions = codec != NULL && ss_packet_link_size(profile_of(role)) != 0;
     }
+    if (role->options.acl != port->role->options.acl)
+        ss_associations_forget_names_of(&port->relay->associations, port);
     ss_role_hold(role);
     ss_role_release(port->role);
     port->role = role;

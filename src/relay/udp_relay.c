@@ -5,9 +5,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "acl/acl.h"
 #include "base/log.h"
 #include "net/socket.h"
 #include "proto/socks5.h"
+#include "relay/access.h"
 #include "relay/engine_internal.h"
 #include "relay/session_limits.h"
 #include "relay/udp_name.h"
@@ -113,11 +115,11 @@ static bool read_request(struct ss_udp_port *port, struct request *request)
     return false;
 }
 
-static void send_to_target(struct ss_association *association, const struct ss_addr *to,
-                           struct ss_view payload)
+static void send_out(struct ss_association *association, const struct ss_addr *to,
+                     struct ss_view payload, bool direct)
 {
     static const struct ss_ip any_source;
-    struct ss_udp_out *out = ss_association_out(association, to->ip.family);
+    struct ss_udp_out *out = ss_association_out(association, to->ip.family, direct);
 
     if (out == NULL) {
         ss_log_debug("[udp] no socket for a target of this family: a datagram is dropped");
@@ -126,6 +128,12 @@ static void send_to_target(struct ss_association *association, const struct ss_a
     if (association->passes_on)
         association->next = *to;
     ss_udp_send(association->port->relay->outbox, out->fd, out->family, to, &any_source, payload);
+}
+
+static void send_to_target(struct ss_association *association, const struct ss_addr *to,
+                           struct ss_view payload)
+{
+    send_out(association, to, payload, false);
 }
 
 static void send_sealed(struct ss_association *association, const struct ss_addr *to,
@@ -146,12 +154,19 @@ static void send_sealed(struct ss_association *association, const struct ss_addr
 
 static void to_target(struct ss_association *association, const struct request *request)
 {
-    struct ss_addr to = {.port = request->target.port};
+    const struct ss_acl *acl = association->port->role->options.acl;
     const struct ss_view payload = {.ptr = request->payload.ptr, .len = request->payload.len};
+    struct ss_addr to = {.port = request->target.port};
 
-    if (ss_target_ip(&request->target, &to.ip) ||
-        ss_udp_name_address(association, request->target.name, to.port, 0, payload, &to.ip))
+    if (ss_target_ip(&request->target, &to.ip)) {
+        if (acl == NULL || !ss_acl_outbound_blocked(acl, &to.ip, false))
+            send_to_target(association, &to, payload);
+        else
+            ss_access_log("[udp] outbound blocked", &request->target);
+    } else if (ss_udp_name_way(association, SS_UDP_NAME_TARGET, request->target.name, to.port, 0,
+                               payload, &to.ip) == SS_UDP_WAY_ADDRESS) {
         send_to_target(association, &to, payload);
+    }
 }
 
 /* To the server that opens this user's datagrams. */
@@ -162,15 +177,28 @@ static void to_next(struct ss_association *association, const struct request *re
     struct ss_addr to = {.port = next->port};
 
     if (ss_ip_parse(&to.ip, next->host) == SS_OK ||
-        ss_udp_name_address(association, next->host, to.port, 0, payload, &to.ip))
+        ss_udp_name_way(association, SS_UDP_NAME_SERVER, next->host, to.port, 0, payload, &to.ip) ==
+            SS_UDP_WAY_ADDRESS)
         send_to_target(association, &to, payload);
+}
+
+/* Its address, or false: then `bytes` are kept until it is known. */
+static bool find_upstream(struct ss_association *association, size_t address_len,
+                          struct ss_view bytes, struct ss_addr *to)
+{
+    const struct ss_endpoint *endpoint = &association->port->role->options.upstreams[0].endpoint;
+
+    *to = association->port->upstream;
+    if (to->ip.family != SS_FAMILY_NONE)
+        return true;
+    to->port = endpoint->port;
+    return ss_udp_name_way(association, SS_UDP_NAME_SERVER, endpoint->host, endpoint->port,
+                           address_len, bytes, &to->ip) == SS_UDP_WAY_ADDRESS;
 }
 
 static void to_upstream(struct ss_association *association, const struct request *request)
 {
-    struct ss_udp_port *port = association->port;
-    const struct ss_endpoint *endpoint = &port->role->options.upstreams[0].endpoint;
-    struct ss_addr to = port->upstream;
+    struct ss_addr to = association->port->upstream;
     uint8_t *joined;
 
     if (to.ip.family != SS_FAMILY_NONE) {
@@ -180,14 +208,49 @@ static void to_upstream(struct ss_association *association, const struct request
     /* A fixed target's address is brought in front of the payload, where there is room for it. */
     joined = request->payload.ptr - request->address.len;
     memmove(joined, request->address.ptr, request->address.len);
-    if (ss_udp_name_address(
-            association, endpoint->host, endpoint->port, request->address.len,
+    if (find_upstream(
+            association, request->address.len,
             (struct ss_view){.ptr = joined, .len = request->address.len + request->payload.len},
-            &to.ip)) {
-        to.port = endpoint->port;
-        if (port->relay->engine->guard != NULL)
-            ss_dialed_note(&port->relay->worker->dialed, &to);
+            &to)) {
+        if (association->port->relay->engine->guard != NULL)
+            ss_dialed_note(&association->port->relay->worker->dialed, &to);
         send_sealed(association, &to, request);
+    }
+}
+
+/* Where the access control list sends a client's datagram; the address is in *to. */
+static enum ss_udp_way way_of(struct ss_association *association, const struct request *request,
+                              struct ss_addr *to)
+{
+    const struct ss_acl *acl = association->port->role->options.acl;
+
+    if (acl == NULL)
+        return SS_UDP_WAY_UPSTREAM;
+    to->port = request->target.port;
+    if (ss_target_ip(&request->target, &to->ip))
+        return ss_acl_addresses_route(acl, &to->ip, 1) == SS_ACL_BYPASS ? SS_UDP_WAY_ADDRESS
+                                                                        : SS_UDP_WAY_UPSTREAM;
+    return ss_udp_name_way(association, SS_UDP_NAME_CLIENT_TARGET, request->target.name, to->port,
+                           request->address.len,
+                           (struct ss_view){.ptr = request->address.ptr,
+                                            .len = request->address.len + request->payload.len},
+                           &to->ip);
+}
+
+static void from_client_program(struct ss_association *association, const struct request *request)
+{
+    struct ss_addr to;
+
+    switch (way_of(association, request, &to)) {
+    case SS_UDP_WAY_NONE:
+        break;
+    case SS_UDP_WAY_ADDRESS:
+        send_out(association, &to,
+                 (struct ss_view){.ptr = request->payload.ptr, .len = request->payload.len}, true);
+        break;
+    case SS_UDP_WAY_UPSTREAM:
+        to_upstream(association, request);
+        break;
     }
 }
 
@@ -196,7 +259,7 @@ void ss_udp_send_waiting(struct ss_association *association, const struct ss_add
 {
     struct ss_udp_relay *relay = association->port->relay;
 
-    if (association->port->role->options.egress == SS_EGRESS_UPSTREAM) {
+    if (address_len != 0) {
         const struct ss_packet_payload payload = {
             .bytes = {.ptr = (uint8_t *)(uintptr_t)bytes.ptr + address_len,
                       .len = bytes.len - address_len},
@@ -213,6 +276,22 @@ void ss_udp_send_waiting(struct ss_association *association, const struct ss_add
     }
     send_to_target(association, to, bytes);
     ss_udp_flush(relay->outbox); /* the bytes go away */
+}
+
+void ss_udp_send_upstream(struct ss_association *association, size_t address_len,
+                          struct ss_view bytes)
+{
+    struct ss_addr to;
+
+    if (find_upstream(association, address_len, bytes, &to))
+        ss_udp_send_waiting(association, &to, address_len, bytes);
+}
+
+void ss_udp_send_direct(struct ss_association *association, const struct ss_addr *to,
+                        struct ss_view payload)
+{
+    send_out(association, to, payload, true);
+    ss_udp_flush(association->port->relay->outbox);
 }
 
 static void set_user(struct ss_association *association, const struct ss_user *user)
@@ -280,6 +359,8 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
     struct request request = {.datagram = datagram};
     struct ss_association *association;
 
+    if (ss_access_refuses_client(port->relay->engine, port->role, &datagram->peer.ip))
+        return;
     if (!read_request(port, &request) || is_too_large(port, request.payload.len))
         return;
     association = association_for(port, &request);
@@ -292,7 +373,7 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
     if (association->passes_on)
         to_next(association, &request);
     else if (port->role->options.egress == SS_EGRESS_UPSTREAM)
-        to_upstream(association, &request);
+        from_client_program(association, &request);
     else
         to_target(association, &request);
 }
@@ -395,6 +476,15 @@ static struct ss_view put_origin(const struct ss_datagram *datagram)
     return (struct ss_view){.ptr = datagram->bytes.ptr - len, .len = len};
 }
 
+/* Nobody asked it: what may not be sent to may not send. */
+static bool is_uncalled(const struct ss_association *association, const struct ss_ip *origin)
+{
+    const struct ss_role_options *options = &association->port->role->options;
+
+    return options->acl != NULL && options->egress == SS_EGRESS_DIRECT && !association->passes_on &&
+           ss_acl_outbound_blocked(options->acl, origin, true);
+}
+
 static void from_target(struct ss_association *association, const struct ss_datagram *datagram)
 {
     struct ss_udp_port *port = association->port;
@@ -405,7 +495,8 @@ static void from_target(struct ss_association *association, const struct ss_data
                                               .link = association->link};
     struct ss_view sealed;
 
-    if (!may_answer(association, &datagram->peer) || is_too_large(port, datagram->bytes.len))
+    if (!may_answer(association, &datagram->peer) || is_uncalled(association, &datagram->peer.ip) ||
+        is_too_large(port, datagram->bytes.len))
         return;
     if (!ss_datagram_is_granted(port->role, association->user, datagram->bytes.len,
                                 port->relay->worker))
@@ -451,7 +542,7 @@ void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
     (void)events;
     if (association == NULL)
         return;
-    upstream = association->port->role->options.egress == SS_EGRESS_UPSTREAM;
+    upstream = association->port->role->options.egress == SS_EGRESS_UPSTREAM && !out->direct;
     for (int i = 0; i < BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
         size_t count = ss_udp_receive(relay->inbox, out->fd, got);
 

@@ -71,8 +71,15 @@ void ss_udp_port_receive(struct ss_udp_port *port, int fd, const struct ss_addr 
 /* The port that serves the UDP of a SOCKS5 listener, or NULL. */
 struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct ss_addr *listener);
 
-/* A datagram that waited: `bytes` is the payload, for an upstream with its address in front. */
+/* Datagrams that waited. `bytes` is the payload; with its address, of `address_len`, in front it is
+ * sealed for an upstream server, which is at `to`. */
 void ss_udp_send_waiting(struct ss_association *association, const struct ss_addr *to,
                          size_t address_len, struct ss_view bytes);
+/* To the role's upstream server, whose name may have to be looked up in turn. */
+void ss_udp_send_upstream(struct ss_association *association, size_t address_len,
+                          struct ss_view bytes);
+/* From a client program to the target itself. */
+void ss_udp_send_direct(struct ss_association *association, const struct ss_addr *to,
+                        struct ss_view payload);
 
 #endif

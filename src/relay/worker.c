@@ -6,7 +6,9 @@
 
 #include "base/log.h"
 #include "codec/codec.h"
+#include "acl/acl.h"
 #include "net/socket.h"
+#include "relay/access.h"
 #include "relay/dialer.h"
 #include "relay/ending.h"
 #include "relay/engine_internal.h"
@@ -86,7 +88,7 @@ static void trim(struct ss_worker *worker)
     struct ss_udp_relay *udp = udp_of(worker);
     uint32_t left = ss_pool_trim(worker->blocks) + ss_pool_trim(worker->sessions) +
                     ss_pool_trim(worker->conns) + ss_pool_trim(worker->dials) +
-                    ss_pool_trim(worker->probes);
+                    ss_pool_trim(worker->probes) + ss_pool_trim(worker->decisions);
     bool in_use = worker->open != NULL;
 
     if (udp != NULL) {
@@ -289,12 +291,14 @@ static enum ss_status make_pools(struct ss_worker *worker)
         .slot_size = ss_dial_size(), .capacity = 2 * sessions, .keep = KEEP_SESSIONS});
     worker->probes = ss_pool_new(
         &(struct ss_pool_options){.slot_size = ss_probe_size(), .capacity = SS_PROBES_MAX});
+    worker->decisions = ss_pool_new(&(struct ss_pool_options){
+        .slot_size = ss_access_size(), .capacity = sessions, .keep = KEEP_SESSIONS});
     worker->blocks = ss_pool_new(
         &(struct ss_pool_options){.slot_size = SS_BLOCK_SIZE,
                                   .capacity = share * BLOCKS_A_SESSION + 2 * KEEP_BLOCKS,
                                   .keep = KEEP_BLOCKS});
     if (worker->sessions == NULL || worker->conns == NULL || worker->dials == NULL ||
-        worker->probes == NULL || worker->blocks == NULL)
+        worker->probes == NULL || worker->decisions == NULL || worker->blocks == NULL)
         return SS_ERR_MEMORY;
     if (ss_pool_capacity(worker->sessions) < sessions) {
         engine->max_sessions = ss_pool_capacity(worker->sessions);
@@ -372,7 +376,9 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     worker->read_scratch = malloc(SS_BLOCK_SIZE + SS_READ_SIZE);
     worker->write_scratch_len = SS_READ_SIZE + SEALED_EXTRA;
     worker->write_scratch = malloc(worker->write_scratch_len);
-    if (worker->read_scratch == NULL || worker->write_scratch == NULL)
+    worker->acl_scratch = ss_acl_scratch_new();
+    if (worker->read_scratch == NULL || worker->write_scratch == NULL ||
+        worker->acl_scratch == NULL)
         return SS_ERR_MEMORY;
     return ss_resolver_new(&worker->resolver, &worker->loop, &resolver);
 }
@@ -408,6 +414,8 @@ void ss_worker_clear(struct ss_worker *worker)
     ss_pool_free(worker->conns);
     ss_pool_free(worker->dials);
     ss_pool_free(worker->probes);
+    ss_pool_free(worker->decisions);
+    ss_acl_scratch_free(worker->acl_scratch);
     ss_pool_free(worker->blocks);
     free(worker->handoffs);
     free(worker->read_scratch);

@@ -17,6 +17,7 @@
 #include "relay/loop_guard.h"
 #include "resolver/resolver.h"
 
+struct ss_acl_scratch;
 struct ss_ending;
 struct ss_engine;
 struct ss_listener;
@@ -55,11 +56,13 @@ struct ss_worker {
     bool closing;
 
     struct ss_resolver *resolver;
+    struct ss_acl_scratch *acl_scratch;
 
     struct ss_pool *sessions;
     struct ss_pool *conns;
     struct ss_pool *dials;
     struct ss_pool *probes;
+    struct ss_pool *decisions;
     struct ss_pool *blocks;
     struct ss_session *open;   /* all sessions */
     struct ss_session *closed; /* to be released when no callback is on the stack */

@@ -284,13 +284,22 @@ static void raise_limits(const struct ss_config *config)
         ss_log_error("insufficient permission to change NOFILE, not starting as root?");
 }
 
+static bool acl_is_fine(const struct ss_config *config)
+{
+    struct ss_service service = {.config = config};
+    bool fine = ss_service_make_acl(&service);
+
+    ss_acl_release(service.acl);
+    return fine;
+}
+
 bool ss_manager_check(const struct ss_config *config)
 {
     if (config->nameservers != NULL && !ss_nameservers_valid(config->nameservers)) {
         ss_log_error("failed to set nameservers");
         return false;
     }
-    return true;
+    return acl_is_fine(config);
 }
 
 static int serve(struct ss_manager *manager, struct ss_background *background)

@@ -68,6 +68,7 @@ static bool plan_server_address(struct ss_service *service, size_t index, size_t
         }
         plan->role.ingress = SS_INGRESS_SHADOWSOCKS;
         plan->role.egress = SS_EGRESS_DIRECT;
+        plan->role.acl = service->acl;
         plan->role.profile = service->profiles[index];
         plan->options.backlog = SERVER_BACKLOG;
         plan->options.mptcp = config->mptcp;
@@ -203,6 +204,8 @@ static void fill_client(struct ss_service *service, struct ss_plan *plan, size_t
         plan->role.fixed_target = &service->targets[index];
     }
     plan->role.egress = SS_EGRESS_UPSTREAM;
+    if (service->config->program == SS_PROGRAM_LOCAL)
+        plan->role.acl = service->acl;
     plan->role.upstreams = upstreams->list;
     plan->role.upstream_count = upstreams->count;
     plan->role.balance =

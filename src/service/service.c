@@ -146,6 +146,7 @@ static bool make_engine(struct running *running)
                            : 0,
         .codec_size = running->service.codec_size,
         .packet_link_size = running->service.packet_link_size,
+        .bypasses = config->program == SS_PROGRAM_LOCAL && config->acl != NULL,
     };
     enum ss_status status = ss_engine_new(&running->engine, &options);
 
@@ -179,6 +180,8 @@ static void free_service(struct ss_service *service)
 {
     ss_service_free_plans(service);
     ss_service_free_profiles(service);
+    ss_acl_release(service->acl);
+    service->acl = NULL;
     ss_plugins_free(service->plugins);
     service->plugins = NULL;
 }
@@ -328,7 +331,8 @@ static int run(const struct ss_config *config, const char *ident)
 
     if (config->use_syslog)
         ss_syslog_start(ident);
-    if (!(background ? prepare_quietly : prepare)(&running.service) || !make_plugins(&running) ||
+    if (!ss_service_make_acl(&running.service) ||
+        !(background ? prepare_quietly : prepare)(&running.service) || !make_plugins(&running) ||
         !ss_service_make_plans(&running.service))
         goto done;
     raise_limits(&running);
@@ -371,11 +375,12 @@ static int check_config(const struct ss_config *config)
     if (config->program == SS_PROGRAM_MANAGER)
         good = ss_manager_check(config);
     else
-        good = prepare(&service);
+        good = ss_service_make_acl(&service) && prepare(&service);
 
     if (good)
         ss_config_print(config, stdout);
     ss_service_free_profiles(&service);
+    ss_acl_release(service.acl);
     return good ? 0 : EXIT_FATAL;
 }
 

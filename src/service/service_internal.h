@@ -2,6 +2,7 @@
 #ifndef SS_SERVICE_SERVICE_INTERNAL_H
 #define SS_SERVICE_SERVICE_INTERNAL_H
 
+#include "acl/acl.h"
 #include "codec/profile.h"
 #include "config/config.h"
 #include "relay/engine.h"
@@ -42,6 +43,8 @@ struct ss_service {
     struct ss_user_counters **counters;  /* the same: one a user of that server, or NULL */
     size_t codec_size, packet_link_size; /* the largest of all profiles */
 
+    struct ss_acl *acl; /* NULL: no rules; held */
+
     struct ss_plugins *plugins; /* NULL where none is used; outlives the places */
     struct ss_plugin_place *places;
     size_t place_count;
@@ -66,6 +69,9 @@ bool ss_service_supports(const struct ss_config *config);
 void ss_service_log_options(const struct ss_config *config);
 void ss_service_log_methods(const struct ss_config *config);
 void ss_service_log_providers(const struct ss_service *service);
+
+/* Reads the access control list. False after the error lines. */
+bool ss_service_make_acl(struct ss_service *service);
 
 /* Methods and keys of all servers, a line a method. False after the error lines. */
 bool ss_service_make_profiles(struct ss_service *service);

@@ -5,12 +5,6 @@
 
 #include "base/log.h"
 
-static bool refuse(const char *what)
-{
-    ss_log_error("%s not offered by this version", what);
-    return false;
-}
-
 bool ss_service_wants_udp(const struct ss_config *config, bool *only)
 {
     bool wanted = false;
@@ -70,8 +64,6 @@ static bool plugins_can_be_reached(const struct ss_config *config)
 
 bool ss_service_supports(const struct ss_config *config)
 {
-    if (config->acl != NULL)
-        return refuse("acl: access control lists are");
     return plugins_can_be_reached(config) && users_can_log_in(config);
 }
 

@@ -142,8 +142,10 @@ def first_packet(password, target, payload=b"", salt=None):
 class Connection:
     """A connection to a Shadowsocks server."""
 
-    def __init__(self, server, password, timeout=10):
-        self.socket = socket.create_connection(("127.0.0.1", server), timeout)
+    def __init__(self, server, password, timeout=10, source=None):
+        """`source`: the host that it comes from."""
+        self.socket = socket.create_connection(("127.0.0.1", server), timeout,
+                                               (source or "127.0.0.1", 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sealer = Sealer(password)
         self.opener = Opener(password)
