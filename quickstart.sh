@@ -193,14 +193,17 @@ good_method() {
     fi
 }
 
-# write_config <file> <address> <port> <method>: with a fresh key. Nobody else can read the file,
-# and no command line ever shows the key: printf belongs to the shell.
+# write_config <file> <address> <port> <method> [line]...: with a fresh key, and the lines given.
+# Nobody else can read the file, and no command line ever shows the key: printf belongs to the shell.
 write_config() {
     (
         umask 077
         exec >"$1"
         printf '{\n    "server": "%s",\n    "server_port": %s,\n    "method": "%s",\n' "$2" "$3" "$4"
-        printf '    "password": "%s",\n    "mode": "tcp_and_udp"\n}\n' "$(new_key)"
+        printf '    "password": "%s",\n' "$(new_key)"
+        shift 4
+        [ $# = 0 ] || printf '    %s,\n' "$@"
+        printf '    "mode": "tcp_and_udp"\n}\n'
     )
 }
 
@@ -435,7 +438,9 @@ server() {
         any=0.0.0.0
         grep -q . /proc/net/if_inet6 2>/dev/null && any=::
         work=$(mktemp -d "$state/new.XXXXXX")
-        write_config "$work/server.json" "$any" "${port:-8388}" "${method:-$(good_method)}"
+        # Clients reach the world, not this machine and its network.
+        write_config "$work/server.json" "$any" "${port:-8388}" "${method:-$(good_method)}" \
+            '"block_local": true'
         "$bin/ss-server" -c "$work/server.json" --check-config >/dev/null || die 'that can not be served'
         mv "$work/server.json" "$config"
         rm -rf "$work"

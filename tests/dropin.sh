@@ -29,8 +29,8 @@ rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 # Its status tells whether any row differs, which is judged below; without rows it was a fault.
 python3 "$suite/run.py" --bin "$bin" --peer "$(dirname "$classic")" \
-    --group cli --group config --group start --group effect --group socks --group signal --group redir \
-    --group nat --group manager --per-port-args=--process-per-port \
+    --group cli --group config --group acl --group start --group effect --group socks --group signal \
+    --group redir --group nat --group manager --per-port-args=--process-per-port \
     --json "$rows" "$@" >/dev/null || [ $? -eq 1 ]
 
 python3 - "$rows" "$root/docs/differences.md" "$root/tests/dropin_later.txt" <<'JUDGE'

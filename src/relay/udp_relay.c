@@ -449,15 +449,20 @@ static void from_upstream(struct ss_association *association, const struct ss_da
         send_to_client(association, (struct ss_view){opened.payload.ptr, opened.payload.len});
 }
 
-/* Any target may answer; but what is passed back as it is comes from the next server alone, since
- * nothing here tells whether it is more than noise. */
+/*
+ * Any target may answer, but none that may not be sent to: nobody asked it. What is passed back as
+ * it is comes from the next server alone, since nothing here tells whether it is more than noise.
+ */
 static bool may_answer(const struct ss_association *association, const struct ss_addr *peer)
 {
+    const struct ss_role_options *options = &association->port->role->options;
     const struct ss_addr *next = &association->next;
 
-    return !association->passes_on ||
-           (peer->port == next->port &&
-            (ss_ip_equal(&peer->ip, &next->ip) || ss_ip_is_any(&next->ip)));
+    if (association->passes_on)
+        return peer->port == next->port &&
+               (ss_ip_equal(&peer->ip, &next->ip) || ss_ip_is_any(&next->ip));
+    return options->acl == NULL || options->egress != SS_EGRESS_DIRECT ||
+           !ss_acl_outbound_blocked(options->acl, &peer->ip, true);
 }
 
 /* Writes the sender's address in front of the payload; there is room. */
@@ -476,15 +481,6 @@ static struct ss_view put_origin(const struct ss_datagram *datagram)
     return (struct ss_view){.ptr = datagram->bytes.ptr - len, .len = len};
 }
 
-/* Nobody asked it: what may not be sent to may not send. */
-static bool is_uncalled(const struct ss_association *association, const struct ss_ip *origin)
-{
-    const struct ss_role_options *options = &association->port->role->options;
-
-    return options->acl != NULL && options->egress == SS_EGRESS_DIRECT && !association->passes_on &&
-           ss_acl_outbound_blocked(options->acl, origin, true);
-}
-
 static void from_target(struct ss_association *association, const struct ss_datagram *datagram)
 {
     struct ss_udp_port *port = association->port;
@@ -495,8 +491,7 @@ static void from_target(struct ss_association *association, const struct ss_data
                                               .link = association->link};
     struct ss_view sealed;
 
-    if (!may_answer(association, &datagram->peer) || is_uncalled(association, &datagram->peer.ip) ||
-        is_too_large(port, datagram->bytes.len))
+    if (!may_answer(association, &datagram->peer) || is_too_large(port, datagram->bytes.len))
         return;
     if (!ss_datagram_is_granted(port->role, association->user, datagram->bytes.len,
                                 port->relay->worker))

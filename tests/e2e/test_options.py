@@ -31,11 +31,9 @@ TUNNEL_KEYS = {"tunnel_address": "192.0.2.2:53"}
 TEXTS = {"method": "chacha20-ietf-poly1305", "tunnel_address": "target.test:80",
          "outbound_bind_addr": "192.0.2.9", "nameserver": "192.0.2.53,[2001:db8::53]:5353",
          "udp_advertised_address": "2001:db8::9", "local_ipv4_address": "192.0.2.8",
-         "local_ipv6_address": "2001:db8::8", "socks5_auth_config_path": "users.json"}
+         "local_ipv6_address": "2001:db8::8", "socks5_auth_config_path": "users.json",
+         "acl": "/dev/null"}
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
-
-# Settings of later versions: known, and refused in one line.
-REFUSED = {"acl"}
 
 TASKS = ("task", "configuration file", "mode switch", "refused")
 
@@ -154,7 +152,7 @@ class Options(unittest.TestCase):
         for program in PROGRAMS:
             for setting in self.settings[program]:
                 if (setting["kind"] in TASKS or setting.get("ignored") or
-                        name_of(setting) in REFUSED or on_line and not dashed(setting) or
+                        on_line and not dashed(setting) or
                         in_file and "key" not in setting):
                     continue
                 seen += 1
@@ -330,20 +328,6 @@ class Options(unittest.TestCase):
                     with self.subTest(program=program, key=setting["key"], value=value):
                         try_value(program, setting["key"], value)
 
-    def test_later_settings_are_refused_in_one_line(self):
-        for program in PROGRAMS:
-            for setting in self.settings[program]:
-                if name_of(setting) not in REFUSED:
-                    continue
-                given = [[*self.words(program), "--" + setting["option"], "text"]]
-                if "key" in setting:
-                    given.append(self.file({**self.keys(program), setting["key"]: "text"}))
-                for words in given:
-                    with self.subTest(program=program, words=words):
-                        ended = self.run_program(program, words)
-                        self.assert_names(ended, setting)
-                        self.assertEqual(ended.status, 255)
-
     def test_the_page_names_every_setting(self):
         """docs/options.md has each option and key in backquotes."""
         with open(os.path.join(case.settings.source, "docs", "options.md")) as file:
@@ -363,7 +347,7 @@ class Options(unittest.TestCase):
         for program in PROGRAMS:
             options = {setting["option"] for setting in self.settings[program]
                        if "option" in setting} & old
-            for option in sorted(options - {"help", "acl", "plugin", "manager-address"}):
+            for option in sorted(options - {"help", "plugin", "manager-address"}):
                 for length in range(1, len(option)):
                     prefix = option[:length]
                     if sum(other.startswith(prefix) for other in options) > 1:

@@ -74,6 +74,10 @@ class Quickstart(case.Case):
         with open(self.config) as file:
             return json.load(file)
 
+    def write_config(self, config):
+        with open(self.config, "w") as file:
+            json.dump(config, file)
+
     def assert_nothing_is_left(self):
         self.assertEqual(os.listdir(self.scratch), [])
 
@@ -187,8 +191,15 @@ class Server(Quickstart):
         server, url = self.start_server("--port", port, "--host", "127.0.0.1")
         server.await_listening(port)
         local = self.start_local(url)
-
         echo = self.target(targets.echo)
+        # What is here is not for clients, unless the one who runs the server says so.
+        self.assertEqual(self.connect(local, echo.address).recv(1), b"")
+        self.ctrl_c(server)
+        self.write_config(dict(self.read_config(), block_local=False))
+        server, again = self.start_server("--host", "127.0.0.1")
+        server.await_listening(port)
+        self.assertEqual(again, url)
+
         self.assert_echoes(self.connect(local, echo.address))
         packets = udp.Target()
         self.addCleanup(packets.close)
