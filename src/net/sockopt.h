@@ -44,6 +44,13 @@ SS_CHECKED enum ss_status ss_sockopt_bind_no_port(int fd);
 /* The protocol number to give to socket(2) for multipath TCP, or -1 where there is none. */
 int ss_sockopt_mptcp_protocol(void);
 
+/* A socket of datagrams keeps what comes back for those it sent (ICMP), for the call below. */
+SS_CHECKED enum ss_status ss_sockopt_keep_errors(int fd, enum ss_family family);
+
+/* Takes the next destination that can't be reached of what was kept; false when there is none left.
+ * Never waits. */
+bool ss_sockopt_next_unreachable(int fd, struct ss_addr *to);
+
 /* Buffers for bursts of datagrams, as large as the system lets them be; 0: left as they are. */
 void ss_sockopt_burst(int fd, int sndbuf, int rcvbuf);
 

@@ -6,6 +6,9 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
+
+#include <linux/errqueue.h>
 
 #include "net/socket.h"
 
@@ -95,6 +98,59 @@ bool ss_sockopt_peer_has_ended(int fd)
 enum ss_status ss_sockopt_bind_no_port(int fd)
 {
     return set_int(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+}
+
+enum ss_status ss_sockopt_keep_errors(int fd, enum ss_family family)
+{
+    enum ss_status status = set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
+
+    /* An IPv6 socket that serves IPv4 as well needs both. */
+    return family == SS_FAMILY_IPV6 ? set_int(fd, IPPROTO_IPV6, IPV6_RECVERR, 1) : status;
+}
+
+/* Whether one of the messages tells that a router or the other end has refused a datagram. */
+static bool tells_unreachable(struct msghdr *header)
+{
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL;
+         part = CMSG_NXTHDR(header, part)) {
+        struct sock_extended_err error;
+
+        if (!(part->cmsg_level == IPPROTO_IP && part->cmsg_type == IP_RECVERR) &&
+            !(part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_RECVERR))
+            continue;
+        if (part->cmsg_len < CMSG_LEN(sizeof error))
+            continue;
+        memcpy(&error, CMSG_DATA(part), sizeof error);
+        if ((error.ee_origin == SO_EE_ORIGIN_ICMP || error.ee_origin == SO_EE_ORIGIN_ICMP6) &&
+            (error.ee_errno == ECONNREFUSED || error.ee_errno == EHOSTUNREACH ||
+             error.ee_errno == ENETUNREACH || error.ee_errno == EACCES))
+            return true;
+    }
+    return false;
+}
+
+bool ss_sockopt_next_unreachable(int fd, struct ss_addr *to)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[512];
+    } control;
+    struct sockaddr_storage destination;
+    struct msghdr header;
+
+    for (;;) {
+        header = (struct msghdr){.msg_name = &destination,
+                                 .msg_namelen = sizeof destination,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof control};
+        /* The datagram itself is not wanted: it is cut to nothing. */
+        if (recvmsg(fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+            return false;
+        if (tells_unreachable(&header) && header.msg_namelen != 0) {
+            ss_addr_from_sockaddr(to, (const struct sockaddr *)&destination);
+            return true;
+        }
+    }
 }
 
 int ss_sockopt_mptcp_protocol(void)

@@ -78,3 +78,17 @@ void ss_sockopt_burst(int fd, int sndbuf, int rcvbuf)
     if (rcvbuf > 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof rcvbuf);
 }
+
+enum ss_status ss_sockopt_keep_errors(int fd, enum ss_family family)
+{
+    (void)fd;
+    (void)family;
+    return SS_ERR_UNSUPPORTED;
+}
+
+bool ss_sockopt_next_unreachable(int fd, struct ss_addr *to)
+{
+    (void)fd;
+    (void)to;
+    return false;
+}

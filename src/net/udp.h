@@ -40,6 +40,7 @@ struct ss_udp_socket_options {
     bool transparent;    /* bound to, or reached by, addresses of others too (TPROXY) */
     bool reuse_address;  /* beside sockets of others that allow it, too */
     bool wants_original; /* received datagrams tell where they were going */
+    bool keep_errors;    /* see ss_sockopt_next_unreachable */
     uint32_t mark;       /* of what is sent, for the system's rules; 0: none */
     uint8_t tos;         /* the byte with the DSCP; 0: the system's */
 };

@@ -144,6 +144,9 @@ enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
         if (status != SS_OK)
             ss_option_refused(&warned_local, "the local address of received datagrams", status);
     }
+    /* Where errors are not told, silence is all that there is to go by. */
+    if (options->keep_errors)
+        (void)!ss_sockopt_keep_errors(fd, addr->ip.family);
     status = set_fragments(fd, family, options->ipv6_only, options->dont_fragment);
     if (status != SS_OK)
         ss_option_refused(&warned_fragments, "control of fragmentation", status);

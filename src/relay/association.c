@@ -111,18 +111,36 @@ void ss_association_touch(struct ss_association *association)
                              &association->idle);
 }
 
-static bool begin_link(struct ss_association *association)
+bool ss_association_begin_link(struct ss_association *association)
 {
-    struct ss_pool *links = association->port->relay->associations.links;
+    const struct ss_udp_port *port = association->port;
+    struct ss_pool *links = port->relay->associations.links;
+    bool has_sessions = port->has_sessions;
 
+    association->codec = port->codec;
+    if (port->server_count != 0) {
+        association->codec = port->servers[association->upstream].codec;
+        has_sessions = port->servers[association->upstream].has_sessions;
+    }
+    if (!has_sessions)
+        return true;
     association->link = ss_pool_acquire(links);
     if (association->link == NULL)
         return false;
-    if (ss_packet_link_begin(association->link, association->port->codec, association->session) ==
-        SS_OK)
+    if (ss_packet_link_begin(association->link, association->codec, association->session) == SS_OK)
         return true;
     ss_pool_release(links, association->link);
+    association->link = NULL;
     return false;
+}
+
+void ss_association_end_link(struct ss_association *association)
+{
+    if (association->link == NULL)
+        return;
+    ss_packet_link_end(association->link);
+    ss_pool_release(association->port->relay->associations.links, association->link);
+    association->link = NULL;
 }
 
 struct ss_association *ss_association_new(struct ss_udp_port *port, const struct ss_addr *client,
@@ -146,7 +164,9 @@ struct ss_association *ss_association_new(struct ss_udp_port *port, const struct
     association->port = port;
     association->client = *client;
     association->session = session;
-    if (port->has_sessions && !begin_link(association)) {
+    if (port->server_count != 0)
+        ss_udp_upstream_choose(association);
+    if (!ss_association_begin_link(association)) {
         ss_pool_release(table->pool, association);
         return NULL;
     }
@@ -193,6 +213,7 @@ static struct ss_udp_out *open_out(struct ss_association *association, const str
                                               .burst = OUT_BURST,
                                               .sndbuf = options->outgoing_sndbuf,
                                               .rcvbuf = options->outgoing_rcvbuf,
+                                              .keep_errors = association->port->server_count > 1,
                                               .mark = options->mark,
                                               .tos = association->port->role->options.tos};
     const struct ss_addr addr = {.ip = *source};
@@ -282,10 +303,7 @@ void ss_association_close(struct ss_association *association)
 
     if (association->session == NULL)
         forget_address(association);
-    if (association->link != NULL) {
-        ss_packet_link_end(association->link);
-        ss_pool_release(relay->associations.links, association->link);
-    }
+    ss_association_end_link(association);
     ss_deadline_stop(&association->idle);
     ss_control_detach(association);
     ss_udp_names_clear(association);

@@ -20,6 +20,7 @@ struct ss_udp_name;
 struct ss_udp_port;
 struct ss_udp_relay;
 struct ss_control;
+struct ss_packet_codec;
 struct ss_packet_link;
 struct ss_packet_session;
 struct ss_user_counters;
@@ -43,11 +44,17 @@ struct ss_association {
     struct ss_udp_name *names;         /* looked up or being looked up, the latest used first */
     struct ss_udp_out *outs[2][2];     /* through, direct; the first of each serves both families
                                         * where that is possible */
+    struct ss_packet_codec *codec;     /* of the port, or of its server; NULL where there is none */
     struct ss_packet_link *link;       /* NULL where datagrams are not of sessions */
     struct ss_packet_session *session; /* on a server, where datagrams are of sessions; else NULL */
     struct ss_user_counters *user;     /* whose traffic it is; NULL where there are no users */
     bool passes_on;                    /* another server opens it: both ways as it is */
     struct ss_addr next;               /* that server, as it was last sent to */
+    bool answered;                     /* by its upstream server, ever */
+    uint8_t upstream;                  /* which of the role's servers it sends to */
+    uint32_t unanswered;               /* datagrams to it since the last that came back */
+    uint64_t unanswered_since_ms;      /* when the first of these was sent */
+    struct ss_addr sent_to;            /* the address of it that was used last */
     struct ss_addr client;             /* of a session: the sender of its latest datagram */
     struct ss_ip local;                /* where the client sent to: it is answered from there */
     struct ss_addr asked;              /* where its latest redirected datagram was going */
@@ -80,6 +87,11 @@ struct ss_association *ss_association_find(struct ss_udp_port *port, const struc
  */
 struct ss_association *ss_association_new(struct ss_udp_port *port, const struct ss_addr *client,
                                           struct ss_packet_session *session);
+
+/* Binds it to the codec that it has to use, with a link to a session where there are such; unbinds
+ * it. False when there is no room or no randomness. */
+bool ss_association_begin_link(struct ss_association *association);
+void ss_association_end_link(struct ss_association *association);
 
 /* Traffic: its idle time begins anew. */
 void ss_association_touch(struct ss_association *association);

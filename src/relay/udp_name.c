@@ -16,6 +16,9 @@
 #define KNOWN_MS   30000
 #define UNKNOWN_MS 3000
 
+/* An upstream server's last addresses are used when an answer takes longer. */
+#define PATIENCE_MS 250
+
 /* A client's target that is not decided by then goes through the server. */
 #define DECIDE_MS 2000
 
@@ -203,12 +206,40 @@ static void decide(struct ss_udp_name *name, enum ss_status status, const struct
         is_elsewhere(name);
 }
 
+/* Of the upstream server whose name it is; NULL for another. */
+static struct ss_upstream_state *state_of(const struct ss_udp_name *name)
+{
+    struct ss_upstream_state *state = ss_udp_upstream_state(name->association);
+
+    if (state == NULL || name->use != SS_UDP_NAME_SERVER ||
+        strcasecmp(ss_upstream_state_endpoint(state)->host, name->name) != 0)
+        return NULL;
+    return state;
+}
+
+/* The addresses that an upstream server had before: the first that can be sent to. */
+static bool recall(struct ss_udp_name *name, struct ss_ip *ip)
+{
+    struct ss_upstream_state *state = state_of(name);
+    struct ss_ip addresses[SS_UPSTREAM_ADDRESSES_MAX];
+    const struct ss_ip *found = NULL;
+
+    if (state != NULL)
+        found = usable(
+            name, addresses,
+            ss_upstream_addresses(state, addresses, uv_now(&worker_of(name->association)->loop)));
+    if (found != NULL)
+        *ip = *found;
+    return found != NULL;
+}
+
 static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *addresses,
                         size_t count)
 {
     struct ss_udp_name *name = owner;
     uint64_t now_ms = uv_now(&worker_of(name->association)->loop);
     const struct ss_ip *ip;
+    struct ss_ip recalled;
 
     name->query = NULL;
     name->until_ms = now_ms + (status == SS_OK ? KNOWN_MS : UNKNOWN_MS);
@@ -216,7 +247,11 @@ static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *
         decide(name, status, addresses, count);
         return;
     }
+    if (status == SS_OK && state_of(name) != NULL)
+        ss_upstream_remember(state_of(name), addresses, count);
     ip = status == SS_OK ? usable(name, addresses, count) : NULL;
+    if (ip == NULL && name->state == ASKING && recall(name, &recalled))
+        ip = &recalled;
     if (ip != NULL) {
         is_known(name, ip);
         return;
@@ -344,6 +379,11 @@ enum ss_udp_way ss_udp_name_way(struct ss_association *association, enum ss_udp_
         is_elsewhere(name);
         return SS_UDP_WAY_UPSTREAM; /* the entry may be another's by now */
     }
+    if (name->state == ASKING && name->asked_ms + PATIENCE_MS <= now_ms && recall(name, ip)) {
+        name->until_ms = now_ms + UNKNOWN_MS;
+        is_known(name, ip);
+        return SS_UDP_WAY_ADDRESS;
+    }
     switch (name->state) {
     case KNOWN:
         *ip = name->ip;
@@ -357,6 +397,20 @@ enum ss_udp_way ss_udp_name_way(struct ss_association *association, enum ss_udp_
         break;
     }
     return has_upstream ? SS_UDP_WAY_UPSTREAM : SS_UDP_WAY_NONE;
+}
+
+void ss_udp_names_clear_servers(struct ss_association *association)
+{
+    for (struct ss_udp_name **link = &association->names; *link != NULL;) {
+        struct ss_udp_name *name = *link;
+
+        if (name->use == SS_UDP_NAME_SERVER) {
+            *link = name->next;
+            release(name);
+        } else {
+            link = &name->next;
+        }
+    }
 }
 
 void ss_udp_names_clear(struct ss_association *association)

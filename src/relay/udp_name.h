@@ -49,7 +49,8 @@ enum ss_udp_way ss_udp_name_way(struct ss_association *association, enum ss_udp_
                                 const char *name, uint16_t port, size_t address_len,
                                 struct ss_view bytes, struct ss_ip *ip);
 
-/* Forgets all names and what waits for them. */
+/* Forgets the names of servers, or all, and what waits for them. */
+void ss_udp_names_clear_servers(struct ss_association *association);
 void ss_udp_names_clear(struct ss_association *association);
 
 #endif

@@ -55,20 +55,10 @@ static enum ss_status relay_new(struct ss_engine *engine, const char **error_tex
     return status;
 }
 
-/* The profile of the datagrams that are sealed or opened here; NULL where none are. */
-static const struct ss_profile *profile_of(const struct ss_role *role)
-{
-    if (role->options.egress == SS_EGRESS_UPSTREAM)
-        return role->options.upstreams[0].profile;
-    return role->options.ingress == SS_INGRESS_SHADOWSOCKS ? role->options.profile : NULL;
-}
-
-/* *codec is NULL where none is needed. */
+/* *codec is NULL where there is no profile to speak by. */
 static enum ss_status make_codec(struct ss_packet_codec **codec, struct ss_udp_relay *relay,
-                                 const struct ss_role *role)
+                                 const struct ss_profile *profile, enum ss_codec_role role)
 {
-    bool is_client = role->options.egress == SS_EGRESS_UPSTREAM;
-    const struct ss_profile *profile = profile_of(role);
     enum ss_status status;
     size_t size;
 
@@ -77,7 +67,7 @@ static enum ss_status make_codec(struct ss_packet_codec **codec, struct ss_udp_r
         return SS_OK;
     if (ss_packet_link_size(profile) > relay->engine->options.packet_link_size)
         return SS_ERR_ARGUMENT; /* associations have no room for it */
-    if (ss_packet_link_size(profile) != 0 && !is_client && relay->sessions == NULL) {
+    if (ss_packet_link_size(profile) != 0 && role == SS_CODEC_SERVER && relay->sessions == NULL) {
         relay->sessions =
             ss_packet_sessions_new(SESSIONS_AN_ASSOCIATION * relay->engine->max_associations);
         if (relay->sessions == NULL)
@@ -88,8 +78,8 @@ static enum ss_status make_codec(struct ss_packet_codec **codec, struct ss_udp_r
     if (*codec == NULL)
         return SS_ERR_MEMORY;
     memset(*codec, 0, size);
-    status = ss_packet_codec_begin(*codec, profile, is_client ? SS_CODEC_CLIENT : SS_CODEC_SERVER);
-    if (status == SS_OK && ss_packet_link_size(profile) != 0 && !is_client)
+    status = ss_packet_codec_begin(*codec, profile, role);
+    if (status == SS_OK && ss_packet_link_size(profile) != 0 && role == SS_CODEC_SERVER)
         ss_packet_codec_set_sessions(*codec, relay->sessions);
     return status;
 }
@@ -101,24 +91,93 @@ static void free_codec(struct ss_packet_codec *codec)
     free(codec);
 }
 
-static enum ss_status read_ends(struct ss_udp_port *port, const struct ss_role *role)
+/* What a role makes of a port: replaced whole. */
+struct ends {
+    struct ss_packet_codec *codec;
+    struct ss_udp_server *servers;
+    size_t server_count;
+    uint8_t address[SS_TARGET_MAX];
+    size_t address_len;
+};
+
+static void free_ends(struct ends *ends)
 {
-    struct ss_writer out = {.ptr = port->address, .len = sizeof port->address};
-    const struct ss_role_options *options = &role->options;
+    free_codec(ends->codec);
+    for (size_t i = 0; i < ends->server_count; i++)
+        if (ends->servers[i].owns_codec)
+            free_codec(ends->servers[i].codec);
+    free(ends->servers);
+}
 
-    if (options->ingress == SS_INGRESS_FIXED) {
-        enum ss_status status = ss_target_write(&out, options->fixed_target);
+/* Servers with the same method and key share a codec. */
+static enum ss_status add_server(struct ends *ends, struct ss_udp_relay *relay,
+                                 const struct ss_upstream *upstreams)
+{
+    size_t index = ends->server_count++;
+    struct ss_udp_server *server = &ends->servers[index];
+    const struct ss_endpoint *endpoint = &upstreams[index].endpoint;
 
-        if (status != SS_OK)
-            return status;
-        port->address_len = sizeof port->address - out.len;
-    }
-    if (options->egress == SS_EGRESS_UPSTREAM &&
-        ss_ip_parse(&port->upstream.ip, options->upstreams[0].endpoint.host) == SS_OK)
-        port->upstream.port = options->upstreams[0].endpoint.port;
+    server->has_sessions = ss_packet_link_size(upstreams[index].profile) != 0;
+    if (ss_ip_parse(&server->addr.ip, endpoint->host) == SS_OK)
+        server->addr.port = endpoint->port;
     else
-        port->upstream = (struct ss_addr){0};
-    return SS_OK;
+        server->addr = (struct ss_addr){0};
+    for (size_t i = 0; i < index; i++) {
+        if (upstreams[i].profile != upstreams[index].profile)
+            continue;
+        server->codec = ends->servers[i].codec;
+        return SS_OK;
+    }
+    server->owns_codec = true;
+    return make_codec(&server->codec, relay, upstreams[index].profile, SS_CODEC_CLIENT);
+}
+
+/* To be freed also after a failure. */
+static enum ss_status make_ends(struct ends *ends, struct ss_udp_relay *relay,
+                                const struct ss_role *role)
+{
+    const struct ss_role_options *options = &role->options;
+    struct ss_writer out = {.ptr = ends->address, .len = sizeof ends->address};
+    enum ss_status status = SS_OK;
+
+    *ends = (struct ends){0};
+    if (options->ingress == SS_INGRESS_FIXED) {
+        status = ss_target_write(&out, options->fixed_target);
+        ends->address_len = sizeof ends->address - out.len;
+    }
+    if (status == SS_OK && options->ingress == SS_INGRESS_SHADOWSOCKS)
+        status = make_codec(&ends->codec, relay, options->profile, SS_CODEC_SERVER);
+    if (status != SS_OK || options->egress != SS_EGRESS_UPSTREAM)
+        return status;
+    ends->servers = calloc(options->upstream_count, sizeof *ends->servers);
+    if (ends->servers == NULL)
+        return SS_ERR_MEMORY;
+    for (size_t i = 0; status == SS_OK && i < options->upstream_count; i++)
+        status = add_server(ends, relay, options->upstreams);
+    return status;
+}
+
+/* Hands over; what the port had is in *ends then. */
+static void exchange_ends(struct ss_udp_port *port, struct ends *ends, const struct ss_role *role)
+{
+    const struct ends old = {
+        .codec = port->codec, .servers = port->servers, .server_count = port->server_count};
+
+    port->codec = ends->codec;
+    port->has_sessions = ends->codec != NULL && ss_packet_link_size(role->options.profile) != 0;
+    port->servers = ends->servers;
+    port->server_count = ends->server_count;
+    memcpy(port->address, ends->address, ends->address_len);
+    port->address_len = ends->address_len;
+    *ends = old;
+}
+
+static void drop_ends(struct ss_udp_port *port)
+{
+    struct ends none = {0};
+
+    exchange_ends(port, &none, NULL);
+    free_ends(&none);
 }
 
 /* Whether associations of the one can go on under the other. */
@@ -126,34 +185,32 @@ static bool serves_alike(const struct ss_role *one, const struct ss_role *other)
 {
     const struct ss_role_options *a = &one->options, *b = &other->options;
 
-    if (profile_of(one) != profile_of(other) || a->egress != b->egress)
+    if (a->profile != b->profile || a->egress != b->egress ||
+        a->upstream_count != b->upstream_count)
         return false;
-    if (a->egress == SS_EGRESS_UPSTREAM &&
-        (a->upstreams[0].endpoint.port != b->upstreams[0].endpoint.port ||
-         strcmp(a->upstreams[0].endpoint.host, b->upstreams[0].endpoint.host) != 0))
-        return false;
+    for (size_t i = 0; i < a->upstream_count; i++)
+        if (a->upstreams[i].profile != b->upstreams[i].profile ||
+            !ss_endpoint_equal(&a->upstreams[i].endpoint, &b->upstreams[i].endpoint))
+            return false;
     return a->ingress != SS_INGRESS_FIXED || ss_target_equal(a->fixed_target, b->fixed_target);
 }
 
 enum ss_status ss_udp_port_set_role(struct ss_udp_port *port, struct ss_role *role)
 {
-    struct ss_packet_codec *codec;
     enum ss_status status;
+    struct ends ends;
 
     if (role->options.ingress != port->role->options.ingress)
         return SS_ERR_ARGUMENT;
     if (!serves_alike(port->role, role)) {
-        status = make_codec(&codec, port->relay, role);
-        if (status == SS_OK)
-            status = read_ends(port, role);
-        if (status != SS_OK) {
-            free_codec(codec);
-            return status;
+        status = make_ends(&ends, port->relay, role);
+        if (status == SS_OK) {
+            ss_associations_close_of(&port->relay->associations, port);
+            exchange_ends(port, &ends, role);
         }
-        ss_associations_close_of(&port->relay->associations, port);
-        free_codec(port->codec);
-        port->codec = codec;
-        port->has_sessions = codec != NULL && ss_packet_link_size(profile_of(role)) != 0;
+        free_ends(&ends);
+        if (status != SS_OK)
+            return status;
     }
     if (role->options.acl != port->role->options.acl)
         ss_associations_forget_names_of(&port->relay->associations, port);
@@ -181,6 +238,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
     };
     struct ss_udp_port *port = calloc(1, sizeof *port);
     enum ss_status status = SS_ERR_MEMORY;
+    struct ends ends;
 
     if (out != NULL)
         *out = NULL;
@@ -199,10 +257,8 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
             goto failed;
     }
     port->relay = engine->udp;
-    status = make_codec(&port->codec, engine->udp, options->role);
-    port->has_sessions = port->codec != NULL && ss_packet_link_size(profile_of(options->role)) != 0;
-    if (status == SS_OK)
-        status = read_ends(port, options->role);
+    status = make_ends(&ends, engine->udp, options->role);
+    exchange_ends(port, &ends, options->role);
     if (status == SS_OK && !ss_engine_has_room_for_socket(engine))
         status = SS_ERR_LIMIT;
     if (status == SS_OK)
@@ -233,7 +289,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
 
 failed:
     ss_socket_close(port->fd);
-    free_codec(port->codec);
+    drop_ends(port);
     free(port->counters);
     free(port);
     return status;
@@ -257,7 +313,7 @@ struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct 
 
 static void free_port(struct ss_udp_port *port)
 {
-    free_codec(port->codec);
+    drop_ends(port);
     ss_role_release(port->role);
     free(port->counters);
     free(port);

@@ -8,6 +8,7 @@
 #include "acl/acl.h"
 #include "base/log.h"
 #include "net/socket.h"
+#include "net/sockopt.h"
 #include "proto/socks5.h"
 #include "relay/access.h"
 #include "relay/engine_internal.h"
@@ -139,7 +140,6 @@ static void send_to_target(struct ss_association *association, const struct ss_a
 static void send_sealed(struct ss_association *association, const struct ss_addr *to,
                         const struct request *request)
 {
-    struct ss_udp_port *port = association->port;
     const struct ss_packet_payload payload = {
         .bytes = request->payload,
         .head = SS_UDP_HEADROOM + (size_t)(request->payload.ptr - request->datagram->bytes.ptr),
@@ -148,7 +148,9 @@ static void send_sealed(struct ss_association *association, const struct ss_addr
     };
     struct ss_view sealed;
 
-    if (ss_packet_seal_in_place(port->codec, request->address, &payload, now_s(), &sealed) == SS_OK)
+    association->sent_to = *to;
+    if (ss_packet_seal_in_place(association->codec, request->address, &payload, now_s(), &sealed) ==
+        SS_OK)
         send_to_target(association, to, sealed);
 }
 
@@ -186,9 +188,10 @@ static void to_next(struct ss_association *association, const struct request *re
 static bool find_upstream(struct ss_association *association, size_t address_len,
                           struct ss_view bytes, struct ss_addr *to)
 {
-    const struct ss_endpoint *endpoint = &association->port->role->options.upstreams[0].endpoint;
+    const struct ss_endpoint *endpoint =
+        &association->port->role->options.upstreams[association->upstream].endpoint;
 
-    *to = association->port->upstream;
+    *to = association->port->servers[association->upstream].addr;
     if (to->ip.family != SS_FAMILY_NONE)
         return true;
     to->port = endpoint->port;
@@ -198,9 +201,13 @@ static bool find_upstream(struct ss_association *association, size_t address_len
 
 static void to_upstream(struct ss_association *association, const struct request *request)
 {
-    struct ss_addr to = association->port->upstream;
+    struct ss_addr to;
     uint8_t *joined;
 
+    if (!ss_udp_upstream_is_right(association))
+        return;
+    ss_udp_upstream_sending(association);
+    to = association->port->servers[association->upstream].addr;
     if (to.ip.family != SS_FAMILY_NONE) {
         send_sealed(association, &to, request);
         return;
@@ -268,7 +275,8 @@ void ss_udp_send_waiting(struct ss_association *association, const struct ss_add
         const struct ss_span out = {.ptr = relay->scratch, .len = relay->scratch_len};
         size_t sealed_len;
 
-        if (ss_packet_seal(association->port->codec,
+        association->sent_to = *to;
+        if (ss_packet_seal(association->codec,
                            (struct ss_view){.ptr = bytes.ptr, .len = address_len}, &payload,
                            now_s(), out, &sealed_len) != SS_OK)
             return;
@@ -283,6 +291,7 @@ void ss_udp_send_upstream(struct ss_association *association, size_t address_len
 {
     struct ss_addr to;
 
+    ss_udp_upstream_sending(association);
     if (find_upstream(association, address_len, bytes, &to))
         ss_udp_send_waiting(association, &to, address_len, bytes);
 }
@@ -431,11 +440,12 @@ static void from_upstream(struct ss_association *association, const struct ss_da
     struct ss_udp_port *port = association->port;
     struct ss_packet_opened opened;
 
-    if (ss_packet_open_reply(port->codec, association->link, datagram->bytes, now_s(), &opened) !=
-        SS_OK) {
+    if (ss_packet_open_reply(association->codec, association->link, datagram->bytes, now_s(),
+                             &opened) != SS_OK) {
         ss_log_debug("[udp] a datagram from a server could not be opened");
         return;
     }
+    ss_udp_upstream_answered(association);
     if (is_too_large(port, opened.payload.len))
         return;
     ss_association_touch(association);
@@ -525,6 +535,16 @@ static void from_target(struct ss_association *association, const struct ss_data
     }
 }
 
+/* What came back for datagrams that were sent. libuv stops watching a socket that has an error. */
+static void take_errors(struct ss_udp_out *out)
+{
+    struct ss_addr to;
+
+    while (ss_sockopt_next_unreachable(out->fd, &to))
+        ss_udp_upstream_refused(out->association, &to);
+    uv_poll_start(&out->poll, UV_READABLE, ss_udp_out_readable);
+}
+
 void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
 {
     struct ss_udp_out *out = poll->data;
@@ -533,10 +553,13 @@ void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
     struct ss_datagram got[SS_UDP_BATCH];
     bool upstream;
 
-    (void)status;
     (void)events;
     if (association == NULL)
         return;
+    if (status != 0) {
+        take_errors(out);
+        return;
+    }
     upstream = association->port->role->options.egress == SS_EGRESS_UPSTREAM && !out->direct;
     for (int i = 0; i < BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
         size_t count = ss_udp_receive(relay->inbox, out->fd, got);

@@ -16,6 +16,7 @@
 #include "relay/counters.h"
 #include "relay/engine.h"
 #include "relay/udp_redirect.h"
+#include "relay/udp_upstream.h"
 #include "relay/worker.h"
 
 /* A listening UDP port with its role. */
@@ -24,10 +25,11 @@ struct ss_udp_port {
     struct ss_udp_port *next;
     struct ss_role *role; /* held */
     struct ss_counters *counters;
-    bool has_sessions;             /* datagrams are of sessions: associations have links to them */
-    struct ss_packet_codec *codec; /* NULL where neither side speaks Shadowsocks */
+    struct ss_udp_server *servers; /* upstream: one each of the role's */
+    size_t server_count;           /* 0 without upstream servers */
+    struct ss_packet_codec *codec; /* of clients; NULL where they don't speak Shadowsocks */
+    bool has_sessions; /* their datagrams are of sessions: associations have links to them */
     struct ss_addr bound;
-    struct ss_addr upstream;        /* family 0: its name is to be looked up */
     uint8_t address[SS_TARGET_MAX]; /* of the fixed target, as on the wire */
     size_t address_len;
     uv_poll_t poll; /* its `data` is the port */

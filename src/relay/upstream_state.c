@@ -194,8 +194,7 @@ bool ss_upstream_is_usable(const struct ss_upstream_state *state, enum ss_transp
         return true;
     /* A server that TCP does not reach is hardly there for UDP, unless it says so. */
     return LOAD(state->health[SS_TRANSPORT_TCP].avoided_until_ms) <= now_ms ||
-           (LOAD(state->answered_ms) != 0 &&
-            now_ms - LOAD(state->answered_ms) < ANSWERED_LATELY_MS);
+           ss_upstream_answered_within(state, ANSWERED_LATELY_MS, now_ms);
 }
 
 bool ss_upstream_claim(struct ss_upstream_state *state, enum ss_transport transport,
@@ -218,9 +217,17 @@ uint64_t ss_upstream_avoided_until(const struct ss_upstream_state *state,
     return own > tcp ? own : tcp;
 }
 
-bool ss_upstream_is_failing(const struct ss_upstream_state *state)
+bool ss_upstream_is_failing(const struct ss_upstream_state *state, enum ss_transport transport)
 {
-    return LOAD(state->health[SS_TRANSPORT_TCP].failures) != 0;
+    return LOAD(state->health[transport].failures) != 0;
+}
+
+bool ss_upstream_answered_within(const struct ss_upstream_state *state, uint64_t ms,
+                                 uint64_t now_ms)
+{
+    uint64_t answered_ms = LOAD(state->answered_ms);
+
+    return answered_ms != 0 && now_ms < answered_ms + ms;
 }
 
 uint32_t ss_upstream_connect_time(const struct ss_upstream_state *state)
@@ -250,7 +257,7 @@ static bool is_due(_Atomic uint64_t *last_ms, uint64_t every_ms, uint64_t now_ms
 
 bool ss_upstream_wants_measuring(struct ss_upstream_state *state, uint64_t now_ms)
 {
-    if (ss_upstream_is_failing(state) ||
+    if (ss_upstream_is_failing(state, SS_TRANSPORT_TCP) ||
         (LOAD(state->connect_us) != 0 && now_ms - LOAD(state->measured_ms) < MEASURED_FOR_MS))
         return false;
     return is_due(&state->measuring_ms, MEASURED_FOR_MS, now_ms);
@@ -258,7 +265,8 @@ bool ss_upstream_wants_measuring(struct ss_upstream_state *state, uint64_t now_m
 
 bool ss_upstream_wants_probe(struct ss_upstream_state *state, uint64_t now_ms)
 {
-    return ss_upstream_is_failing(state) && is_due(&state->probed_ms, SS_PROBE_EVERY_MS, now_ms);
+    return ss_upstream_is_failing(state, SS_TRANSPORT_TCP) &&
+           is_due(&state->probed_ms, SS_PROBE_EVERY_MS, now_ms);
 }
 
 void ss_upstream_set_plain(struct ss_upstream_state *state, uint64_t until_ms)
@@ -269,7 +277,7 @@ void ss_upstream_set_plain(struct ss_upstream_state *state, uint64_t until_ms)
 bool ss_upstream_is_plain(const struct ss_upstream_state *state, uint64_t now_ms)
 {
     /* A server that fails must show that it is there, which fast open does not tell. */
-    return LOAD(state->plain_until_ms) > now_ms || ss_upstream_is_failing(state);
+    return LOAD(state->plain_until_ms) > now_ms || ss_upstream_is_failing(state, SS_TRANSPORT_TCP);
 }
 
 /* -- addresses -- */

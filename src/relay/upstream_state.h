@@ -73,8 +73,12 @@ bool ss_upstream_claim(struct ss_upstream_state *state, enum ss_transport transp
 uint64_t ss_upstream_avoided_until(const struct ss_upstream_state *state,
                                    enum ss_transport transport);
 
-/* Whether its last failure over TCP was not made good yet. */
-bool ss_upstream_is_failing(const struct ss_upstream_state *state);
+/* Whether its last failure was not made good yet. */
+bool ss_upstream_is_failing(const struct ss_upstream_state *state, enum ss_transport transport);
+
+/* Whether a datagram of it has come within the last `ms`. */
+bool ss_upstream_answered_within(const struct ss_upstream_state *state, uint64_t ms,
+                                 uint64_t now_ms);
 
 /* The mean of the latest connect times, in microseconds; 0: none yet. */
 uint32_t ss_upstream_connect_time(const struct ss_upstream_state *state);

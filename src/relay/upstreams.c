@@ -182,3 +182,12 @@ size_t ss_upstreams_choose(struct ss_upstream_set *set, enum ss_transport transp
     ss_upstream_chosen(set->states[chosen], transport);
     return chosen;
 }
+
+bool ss_upstreams_any_usable(const struct ss_upstream_set *set, enum ss_transport transport,
+                             uint64_t now_ms)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (ss_upstream_is_usable(set->states[i], transport, now_ms))
+            return true;
+    return false;
+}

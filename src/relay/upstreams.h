@@ -72,4 +72,8 @@ static inline bool ss_upstream_bit(const struct ss_upstream_bits *bits, size_t i
 size_t ss_upstreams_choose(struct ss_upstream_set *set, enum ss_transport transport,
                            struct ss_upstream_bits *tried, uint64_t now_ms);
 
+/* Whether there is a server that nothing speaks against. */
+bool ss_upstreams_any_usable(const struct ss_upstream_set *set, enum ss_transport transport,
+                             uint64_t now_ms);
+
 #endif

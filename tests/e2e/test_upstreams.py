@@ -2,25 +2,21 @@
 nothing is sent twice; the choice, and what is said of it. In a namespace."""
 
 import hashlib
-import json
 import os
-import re
 import socket
 import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import case, counting, netns, ports, programs, targets, timing, wait  # noqa: E402
+from support import case, counting, netns, ports, servers, targets, timing, wait  # noqa: E402
 from support import filter as packet_filter  # noqa: E402
-
-METHODS = ["aes-256-gcm", "chacha20-ietf-poly1305", "aes-128-gcm"]
 
 
 def setUpModule():
     netns.enter()
 
 
-class Upstreams(case.Case):
+class Upstreams(servers.Case):
     def setUp(self):
         super().setUp()
         self.target = counting.Target()
@@ -31,67 +27,31 @@ class Upstreams(case.Case):
         self.addCleanup(made.close)
         return made
 
-    def entries(self, servers, **more):
-        """servers[] for these: each has a method and a password of its own."""
-        return [{"server": "127.0.0.1", "server_port": server.port, "method": server.method,
-                 "password": server.password, **more} for server in servers]
-
-    def server_of(self, number, port=None):
-        port = port or ports.free_port()
-        method, password = METHODS[number % len(METHODS)], "password %d" % number
-        server = self.program("ss-server", "-s", "127.0.0.1", "-p", port, "-k", password, "-m",
-                              method)
-        server.port, server.method, server.password = port, method, password
-        return server.await_listening(port)
-
-    def local_with(self, entries, **settings_of_file):
-        path = os.path.join(programs.scratch_directory(), "local.json")
-        port = ports.free_port()
-        with open(path, "w") as file:
-            json.dump({"servers": entries, "locals": [{"local_port": port}], **settings_of_file},
-                      file)
-        local = self.program("ss-local", "-c", path)
-        local.port = port
-        return local.await_listening(port)
-
     def ask(self, local, count=1):
         """How many of `count` requests, one after the other, were answered."""
         return sum(counting.ask(local.port, self.target.address) for _ in range(count))
-
-    def summary(self, local):
-        """What SIGUSR1 says of each server, by port."""
-        before = len(local.log_lines("traffic: server"))
-        local.traffic()
-        wait.until(lambda: len(local.log_lines("traffic: server")) > before, 5, "the summary")
-        found = {}
-        for line in local.log_lines("traffic: server")[before:]:
-            port, chosen, connects, failures = map(int, re.search(
-                r":(\d+): chosen (\d+) times, (\d+) connects, (\d+) failures", line).groups())
-            found[port] = {"chosen": chosen, "connects": connects, "failures": failures,
-                           "avoided": "avoided" in line, "line": line}
-        return found
 
     def assert_nothing_came_twice(self):
         self.assertEqual(self.target.twice(), [])
 
     def test_each_is_spoken_to_in_its_own_way(self):
         """A method and a password for each, whichever is connected to."""
-        servers = [self.server_of(number) for number in range(3)]
-        local = self.local_with(self.entries(servers), balance="random")
+        several = [self.server_of(number) for number in range(3)]
+        local = self.local_with(self.entries(several), balance="random")
         self.assertEqual(self.ask(local, 40), 40)
-        for server in servers:
+        for server in several:
             self.assertGreater(server.traffic()["total"], 0)
-        servers[1].stop()
+        several[1].stop()
         self.assertEqual(self.ask(local, 20), 20)
         self.assert_nothing_came_twice()
 
     def test_one_refuses_and_one_is_silent(self):
         """R31: 50 requests, all of them answered, without long delays."""
         drop = self.filter()
-        servers = [self.server_of(number) for number in range(3)]
-        drop.drop(servers[0].port)
-        servers[1].stop()
-        local = self.local_with(self.entries(servers))
+        several = [self.server_of(number) for number in range(3)]
+        drop.drop(several[0].port)
+        several[1].stop()
+        local = self.local_with(self.entries(several))
         self.assertEqual(self.ask(local, 3), 3)
 
         def the_rest():
@@ -100,22 +60,22 @@ class Upstreams(case.Case):
         timing.within(self, 5, the_rest)
         self.assert_nothing_came_twice()
         found = self.summary(local)
-        self.assertEqual(found[servers[0].port]["connects"], 0, found)
-        self.assertEqual(found[servers[1].port]["connects"], 0, found)
-        self.assertGreater(found[servers[0].port]["failures"], 0, found)
-        self.assertGreater(found[servers[1].port]["failures"], 0, found)
-        self.assertLess(found[servers[0].port]["chosen"], 12, found)
+        self.assertEqual(found[several[0].port]["connects"], 0, found)
+        self.assertEqual(found[several[1].port]["connects"], 0, found)
+        self.assertGreater(found[several[0].port]["failures"], 0, found)
+        self.assertGreater(found[several[1].port]["failures"], 0, found)
+        self.assertLess(found[several[0].port]["chosen"], 12, found)
         self.assertTrue(local.log_lines("is not reached; others take its place"))
 
     def test_many_at_once_when_the_favourite_falls_silent(self):
         drop = self.filter()
-        servers = [self.server_of(number) for number in range(2)]
-        entries = self.entries(servers)
+        several = [self.server_of(number) for number in range(2)]
+        entries = self.entries(several)
         entries[0]["weight"] = 100
         local = self.local_with(entries)
         self.assertEqual(self.ask(local, 10), 10)
-        self.assertGreaterEqual(servers[0].traffic()["total"], 9)
-        drop.drop(servers[0].port)
+        self.assertGreaterEqual(several[0].traffic()["total"], 9)
+        drop.drop(several[0].port)
         answered = []
 
         def one():
@@ -131,15 +91,15 @@ class Upstreams(case.Case):
 
     def test_the_favourite_comes_back(self):
         """By its weight it is preferred as soon as it is there again."""
-        servers = [self.server_of(number) for number in range(2)]
-        entries = self.entries(servers)
+        several = [self.server_of(number) for number in range(2)]
+        entries = self.entries(several)
         entries[0]["weight"] = 100
         local = self.local_with(entries)
         self.assertEqual(self.ask(local, 5), 5)
-        servers[0].stop()
+        several[0].stop()
         self.assertEqual(self.ask(local, 5), 5)
-        self.assertTrue(self.summary(local)[servers[0].port]["avoided"])
-        again = self.server_of(0, servers[0].port)
+        self.assertTrue(self.summary(local)[several[0].port]["avoided"])
+        again = self.server_of(0, port=several[0].port)
 
         def used():
             self.assertEqual(self.ask(local), 1)
@@ -148,47 +108,47 @@ class Upstreams(case.Case):
         wait.until(used, 20, "the favourite's return")
         local.await_log("is reached again")
         self.assertEqual(self.ask(local, 5), 5)
-        self.assertFalse(self.summary(local)[servers[0].port]["avoided"])
+        self.assertFalse(self.summary(local)[several[0].port]["avoided"])
         self.assert_nothing_came_twice()
 
     def test_all_are_tried_when_all_are_avoided(self):
-        servers = [self.server_of(number) for number in range(2)]
-        local = self.local_with(self.entries(servers))
-        for server in servers:
+        several = [self.server_of(number) for number in range(2)]
+        local = self.local_with(self.entries(several))
+        for server in several:
             server.stop()
         for _ in range(4):
             try:
                 self.assertEqual(self.ask(local), 0)
             except OSError:
                 pass
-        self.server_of(1, servers[1].port)
+        self.server_of(1, port=several[1].port)
         self.assertEqual(self.ask(local, 5), 5)
         self.assert_nothing_came_twice()
 
     def test_random_follows_the_weights(self):
-        servers = [self.server_of(number) for number in range(2)]
-        entries = self.entries(servers)
+        several = [self.server_of(number) for number in range(2)]
+        entries = self.entries(several)
         entries[0]["tcp_weight"], entries[1]["weight"] = 0.25, 0.75
         local = self.local_with(entries, balance="random")
         self.assertEqual(self.ask(local, 120), 120)
         found = self.summary(local)
-        self.assertTrue(10 <= found[servers[0].port]["chosen"] <= 55, found)
+        self.assertTrue(10 <= found[several[0].port]["chosen"] <= 55, found)
 
     def test_weight_0_is_never_used(self):
-        servers = [self.server_of(number) for number in range(2)]
-        entries = self.entries(servers)
+        several = [self.server_of(number) for number in range(2)]
+        entries = self.entries(several)
         entries[0]["weight"] = 0
         local = self.local_with(entries)
         self.assertEqual(self.ask(local, 10), 10)
-        self.assertEqual(list(self.summary(local)), [servers[1].port])
-        self.assertEqual(servers[0].traffic()["total"], 0)
+        self.assertEqual(list(self.summary(local)), [several[1].port])
+        self.assertEqual(several[0].traffic()["total"], 0)
 
     def test_what_waits_for_a_connection_is_kept(self):
         """However many bytes the client sends while servers are tried."""
         drop = self.filter()
-        servers = [self.server_of(number) for number in range(2)]
-        drop.drop(servers[0].port)
-        local = self.local_with(self.entries(servers))
+        several = [self.server_of(number) for number in range(2)]
+        drop.drop(several[0].port)
+        local = self.local_with(self.entries(several))
         digest = self.target_of(targets.digest)
         payload = os.urandom(3 << 20)
         conn = self.connect(local, digest.address, first=payload[:1000], timeout=30)
@@ -203,17 +163,17 @@ class Upstreams(case.Case):
 
     def test_a_failing_server_is_probed_at_most_once_a_minute(self):
         """With a bare connection, when there is traffic: it sends nothing."""
-        servers = [self.server_of(number) for number in range(2)]
-        servers[0].stop()
-        local = self.local_with(self.entries(servers))
+        several = [self.server_of(number) for number in range(2)]
+        several[0].stop()
+        local = self.local_with(self.entries(several))
         self.assertEqual(self.ask(local, 5), 5)
-        self.assertGreater(self.summary(local)[servers[0].port]["failures"], 0)
+        self.assertGreater(self.summary(local)[several[0].port]["failures"], 0)
         got = []
 
         def note(conn):
             got.append(conn.recv(100))
 
-        listener = targets.Target(note, port=servers[0].port)
+        listener = targets.Target(note, port=several[0].port)
         self.addCleanup(listener.close)
 
         def back():

@@ -10,9 +10,9 @@ NOERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
 
 
 class Stub:
-    """Answers on 127.0.0.1:port. `queries` holds (name, type, source port) of each question."""
+    """Answers on 127.0.0.1 (or `host`), at `port`. `queries` holds (name, type, source port) of each question."""
 
-    def __init__(self, records=None, ttl=0):
+    def __init__(self, records=None, ttl=0, host="127.0.0.1", port=0):
         """`records`: name -> list of addresses as text."""
         self.records = {name.lower(): list(found) for name, found in (records or {}).items()}
         self.ttl = ttl
@@ -22,9 +22,9 @@ class Stub:
         self.queries = []
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        self.socket.bind(("127.0.0.1", 0))
+        self.socket.bind((host, port))
         self.port = self.socket.getsockname()[1]
-        self.nameserver = "127.0.0.1:%d" % self.port
+        self.nameserver = "%s:%d" % (host, self.port)
         threading.Thread(target=self._run, daemon=True).start()
 
     def close(self):
