@@ -2,6 +2,7 @@
 """Memory of the programs with idle connections.
 
     idle_memory.py --bin build/bin --connections 1000 [--workers 1] [--method aes-256-gcm]
+    idle_memory.py --bin build/bin --redir            # ss-redir, between network namespaces
 
 Each connection echoes a little and then stays. Printed are private bytes (RssAnon + RssShmem) and
 VmRSS after the start, with the connections open, and after they have closed. With --limit-start and
@@ -12,9 +13,10 @@ import argparse
 import os
 import resource
 import sys
+import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import ports, proc, programs, socks, wait  # noqa: E402
+from support import netns, ports, proc, programs, router, socks, wait  # noqa: E402
 from support import targets  # noqa: E402
 
 PASSWORD = "barfoo!"
@@ -53,11 +55,55 @@ def fallen(running, figures):
     wait.until(has, 15, "memory near that of the start")
 
 
+def start_local(options, common):
+    """ss-server and ss-local on loopback; what dials the target."""
+    server_port, local_port = ports.free_port(), ports.free_port()
+    server = programs.Program(
+        [programs.find(options.bin, "ss-server"), "-s", "127.0.0.1", "-p", server_port, *common])
+    local = programs.Program(
+        [programs.find(options.bin, "ss-local"), "-s", "127.0.0.1", "-p", server_port, "-l",
+         local_port, *common])
+    running = [server.await_listening(server_port), local.await_listening(local_port)]
+    target = targets.EchoLoop()
+    return running, lambda: socks.connect(local_port, target.address)
+
+
+def start_redir(options, common):
+    """The same with ss-redir on a router, which relays UDP as well."""
+    try:
+        rig = router.Router()
+    except unittest.SkipTest as error:
+        print("SKIPPED: %s" % error)
+        sys.exit(77)
+    port = ports.free_port()
+    rig.nft("""
+table ip r {
+	chain nat {
+		type nat hook prerouting priority dstnat; policy accept;
+		iifname "lan0" meta l4proto tcp redirect to :%d
+	}
+}
+""" % port)
+    server = programs.Program(
+        [programs.find(options.bin, "ss-server"), "-s", router.SERVER, "-p", "8388", *common],
+        prepare=rig.prepare(rig.internet))
+    redir = programs.Program(
+        [programs.find(options.bin, "ss-redir"), "-s", router.SERVER, "-p", "8388", "-l", port,
+         "-b", "0.0.0.0", "-u", *common])
+    server.await_log("listening at")
+    redir.await_listening(port)
+    with rig.inside(rig.internet):
+        target = targets.EchoLoop("0.0.0.0")
+    netns.move(rig.client)
+    return [server, redir], lambda: socks.dial(router.HOST, target.port)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True)
     parser.add_argument("--connections", type=int, default=1000)
+    parser.add_argument("--redir", action="store_true")
     parser.add_argument("--workers", default="1")
     parser.add_argument("--method", default="aes-256-gcm")
     parser.add_argument("--limit-start", type=float)
@@ -80,23 +126,16 @@ def main():
         print("SKIPPED: only %d descriptors are allowed" % hard)
         sys.exit(77)
 
-    server_port, local_port = ports.free_port(), ports.free_port()
     common = ["-k", PASSWORD, "-m", options.method, "--workers", options.workers]
     common += options.extra.split()
-    server = programs.Program(
-        [programs.find(options.bin, "ss-server"), "-s", "127.0.0.1", "-p", server_port, *common])
-    local = programs.Program(
-        [programs.find(options.bin, "ss-local"), "-s", "127.0.0.1", "-p", server_port, "-l",
-         local_port, *common])
-    running = [server.await_listening(server_port), local.await_listening(local_port)]
-    target = targets.EchoLoop()
+    running, dial = (start_redir if options.redir else start_local)(options, common)
     figures = {}
 
     settled(running)
     show("after start", running, figures)
     held = []
     for number in range(options.connections):
-        conn = socks.connect(local_port, target.address)
+        conn = dial()
         text = b"connection %d" % number
         conn.sendall(text)
         if socks.receive(conn, len(text)) != text:

@@ -1006,6 +1006,109 @@ table inet mine {
         self.assertIn("nft -f -", nat(*line[1:], "-N").stdout)
 
 
+    def test_the_include_file(self):
+        """OpenWrt's older firewall drops all rules when it is loaded again, and runs this."""
+        need("iptables", "ip6tables", "ipset")
+        folder = programs.scratch_directory()
+        include = os.path.join(folder, "include")
+        with open(os.path.join(folder, "uci"), "w") as file:
+            file.write('#!/bin/sh\n[ "$*" = "-q get firewall.shadowsocks.path" ] && echo %s\n'
+                       % include)
+        os.chmod(os.path.join(folder, "uci"), 0o755)
+        env = {**os.environ, "PATH": folder + ":" + os.environ["PATH"]}
+        script = programs.find(settings.bin, "ss-nat")
+        words = ["-s", router.SERVER, "-l", "1080", "-I", router.LAN_NAME, "-u", "-o", "-6", "-a",
+                 "w192.168.7.2"]
+        subprocess.run([script, *words], env=env, check=True)
+        whole = rig.rules()
+        for tool in ("iptables", "ip6tables"):
+            for table in ("nat", "mangle"):
+                for what in ("-F", "-X"):
+                    subprocess.run([tool, "-t", table, what], check=True)
+        self.assertNotEqual(rig.rules(), whole)
+        for _ in range(2):
+            subprocess.run(["sh", include], check=True)
+            self.assertEqual(rig.rules(), whole)
+        subprocess.run([script, "-f"], env=env, check=True)
+        with open(include) as file:
+            self.assertEqual(file.read(), "#!/bin/sh\n")
+
+
+class Recipes(RouterCase):
+    """What docs/router.md says, with the names that are used here."""
+
+    @staticmethod
+    def page(language, containing):
+        with open(os.path.join(settings.source, "docs", "router.md")) as file:
+            blocks = file.read().split("```")[1::2]
+        text = next(block for block in blocks
+                    if block.startswith(language) and containing in block)
+        return text.split("\n", 1)[1]
+
+    def fill(self, text):
+        for example, here in (("br-lan", router.LAN_NAME), ('"wan"', '"wan0"'),
+                              (":1080", ":%d" % self.port), ("192.0.2.10", router.SERVER)):
+            text = text.replace(example, here)
+        return text
+
+    def test_the_routers_own_datagrams(self):
+        self.internet()
+        redir = self.redir("-u", "--outbound-fwmark", "0x2a")
+        self.rules("nft", "-u")
+        rig.nft(self.fill(self.page("text", "own_udp")))
+        target = self.udp_target()
+        own = self.udp_client(namespace=rig.router, host=router.WAN)
+        for number in range(5):
+            self.assert_echoes_from(own, (router.host(number), target.port))
+        self.assertEqual(target.sources, {router.SERVER_SOURCE})
+        self.assert_echoes_from(self.udp_client(), (router.HOST, target.port))
+        self.assertEqual(redir.log_lines("ERROR"), [])
+
+    def test_every_question_to_the_router(self):
+        self.internet()
+        self.redir("-u")
+        self.rules("nft", "-u")
+        for line in self.fill(self.page("sh", "udp dport 53 redirect")).strip().splitlines():
+            subprocess.run(line.split(), check=True)
+        self.at(rig.router, udp.Target, lambda data, source: b"the router: " + data,
+                host=router.LAN, port=53)
+        client = self.udp_client()
+        client.sendto(b"question", (router.HOST, 53))
+        self.assertEqual(client.recvfrom(100), (b"the router: question", (router.HOST, 53)))
+        other = self.udp_target()
+        self.assert_echoes_from(client, (router.HOST, other.port))
+        self.assertEqual(other.sources, {router.SERVER_SOURCE})
+
+    def test_sets_are_changed_while_all_goes_on(self):
+        self.internet()
+        self.redir("-u")
+        self.rules("nft", "-u")
+        self.assert_seen_from(router.HOST, router.SERVER_SOURCE)
+        add, delete, force = [
+            line.split("#")[0].replace("203.0.113.0/24", "45.1.0.0/16").replace(
+                "198.51.100.7", router.HOST)
+            for line in self.page("sh", "nft add element").splitlines()[:3]]
+        subprocess.run(["sh", "-c", add], check=True)
+        self.assert_seen_from(router.HOST, router.CLIENT)
+        subprocess.run(["sh", "-c", force], check=True)
+        self.assert_seen_from(router.HOST, router.SERVER_SOURCE)
+        self.assert_seen_from(router.host(3), router.CLIENT)
+        subprocess.run(["sh", "-c", delete], check=True)
+        self.assert_seen_from(router.host(3), router.SERVER_SOURCE)
+
+    def test_tproxy_alone(self):
+        self.internet()
+        self.redir("-u", "-T")
+        rig.nft(self.fill(self.page("text", "table ip proxy")))
+        for line in self.page("sh", "ip rule add").splitlines():
+            if line.startswith("ip "):
+                subprocess.run(line.split(), check=True)
+        target = self.udp_target()
+        self.assert_echoes_from(self.udp_client(), (router.HOST, target.port))
+        self.assert_downloads(router.HOST, self.tcp_target(router.checksum_of(BODY)))
+        self.assertEqual(target.sources, {router.SERVER_SOURCE})
+
+
 class Interop(RouterCase):
     """With shadowsocks-libev, both ways round."""
 

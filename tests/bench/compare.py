@@ -34,10 +34,11 @@ class Failed(Exception):
 
 
 class Chain:
-    """client-side relay -> server-side relay -> `target` port."""
+    """client-side relay -> server-side relay -> target; it begins at port `entry` of `host`."""
 
-    def __init__(self, name, front, back, entry):
-        self.name, self.front, self.back, self.entry = name, front, back, entry
+    def __init__(self, name, front, back, entry, host="127.0.0.1"):
+        self.name, self.front, self.back = name, front, back
+        self.entry, self.host = entry, host
         self.rounds = []
 
     def stop(self):
@@ -79,11 +80,11 @@ def null(name, path, target, extra=()):
 class Iperf:
     """The server at the end of every chain; it says "listening" anew after each run."""
 
-    def __init__(self):
+    def __init__(self, host="127.0.0.1", **how):
         self.port = ports.free_port()
         self.runs = 0
         self.process = programs.Program(
-            ["iperf3", "-s", "-p", self.port, "-B", "127.0.0.1", "--forceflush"])
+            ["iperf3", "-s", "-p", self.port, "-B", host, "--forceflush"], **how)
         self.await_ready()
 
     def await_ready(self):
@@ -124,7 +125,7 @@ def one_round(chain, iperf, seconds, down, streams):
         received, rate = iperf.run(chain, down)
         return costs_of(chain, before, received, rate)
     before = [proc.cpu_seconds(program.pid) for program in (chain.front, chain.back)]
-    command = ["iperf3", "-c", "127.0.0.1", "-p", str(chain.entry), "-t", str(seconds), "-J",
+    command = ["iperf3", "-c", chain.host, "-p", str(chain.entry), "-t", str(seconds), "-J",
                "-P", str(streams)]
     run = subprocess.run(command + (["-R"] if down else []), capture_output=True, text=True,
                          timeout=seconds * 4 + 30)

@@ -1,7 +1,7 @@
 /*
  * A plain TCP relay on libuv: what the suite's programs are measured against.
  *
- *     null_relay --listen PORT --target HOST:PORT [--aead METHOD] [--read BYTES]
+ *     null_relay --listen PORT [--bind ADDRESS] --target HOST:PORT [--aead METHOD] [--read BYTES]
  *
  * It reads into one scratch, writes at once, and queues only what the kernel did not take. With
  * --aead it also runs the cipher over the bytes as a Shadowsocks program would, a length and a
@@ -247,21 +247,20 @@ static void use_cipher(const char *name)
 
 static int usage(void)
 {
-    fprintf(stderr, "null_relay --listen PORT --target HOST:PORT [--aead METHOD] [--read BYTES]\n");
+    fprintf(stderr, "null_relay --listen PORT [--bind ADDRESS] --target HOST:PORT [--aead METHOD] "
+                    "[--read BYTES]\n");
     return 1;
 }
 
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"listen", required_argument, NULL, 'l'},
-        {"target", required_argument, NULL, 't'},
-        {"aead", required_argument, NULL, 'a'},
-        {"read", required_argument, NULL, 'r'},
-        {NULL, 0, NULL, 0},
+        {"listen", required_argument, NULL, 'l'}, {"bind", required_argument, NULL, 'b'},
+        {"target", required_argument, NULL, 't'}, {"aead", required_argument, NULL, 'a'},
+        {"read", required_argument, NULL, 'r'},   {NULL, 0, NULL, 0},
     };
     struct sockaddr_in address;
-    const char *cipher = NULL;
+    const char *cipher = NULL, *host = "127.0.0.1";
     char *colon = NULL;
     int port = 0, option;
 
@@ -270,6 +269,9 @@ int main(int argc, char **argv)
         switch (option) {
         case 'l':
             port = atoi(optarg);
+            break;
+        case 'b':
+            host = optarg;
             break;
         case 't':
             colon = strrchr(optarg, ':');
@@ -298,11 +300,11 @@ int main(int argc, char **argv)
     relay.scratch = malloc(relay.read_size);
     if (relay.scratch == NULL)
         abort();
-    must(uv_ip4_addr("127.0.0.1", port, &address), "--listen");
+    must(uv_ip4_addr(host, port, &address), "--listen");
     must(uv_tcp_init(relay.loop, &relay.listener), "socket");
     must(uv_tcp_bind(&relay.listener, (const struct sockaddr *)&address, 0), "bind");
     must(uv_listen((uv_stream_t *)&relay.listener, 1024, on_connection), "listen");
-    printf("listening at 127.0.0.1:%d%s%s\n", port, relay.aead != NULL ? ", sealing with " : "",
+    printf("listening at %s:%d%s%s\n", host, port, relay.aead != NULL ? ", sealing with " : "",
            relay.aead != NULL ? relay.aead->provider_name : "");
     fflush(stdout);
     return uv_run(relay.loop, UV_RUN_DEFAULT);

@@ -30,6 +30,12 @@ def enter():
         fcntl.ioctl(control, _SIOCSIFFLAGS, bytes(request))
 
 
+def move(namespace):
+    """Takes this thread to the namespace of a descriptor."""
+    if _libc.setns(namespace, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns failed")
+
+
 def sysctl(name, value):
     path = "/proc/sys/" + name.replace(".", "/")
     try:

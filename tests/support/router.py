@@ -37,11 +37,6 @@ def host6(number):
     return "2a0b::1:%x" % (number + 1)
 
 
-def _move(namespace):
-    if netns._libc.setns(namespace, netns._CLONE_NEWNET) != 0:
-        raise OSError("setns failed")
-
-
 class Router:
     """Made once a process, before it has threads. This process stays in the router's namespace."""
 
@@ -52,7 +47,7 @@ class Router:
         self.router = self._own_namespace()
         self.client = self._new_namespace()
         self.internet = self._new_namespace()
-        _move(self.router)
+        netns.move(self.router)
         self._link(LAN_NAME, self.router, "eth0", self.client)
         self._link("wan0", self.router, "eth0", self.internet)
         for where, name, addresses in (
@@ -102,15 +97,15 @@ class Router:
     @contextlib.contextmanager
     def inside(self, namespace):
         """Sockets that are made inside, and threads and programs that are started, are there."""
-        _move(namespace)
+        netns.move(namespace)
         try:
             yield
         finally:
-            _move(self.router)
+            netns.move(self.router)
 
     def prepare(self, namespace):
         """For programs that are to run there."""
-        return lambda: _move(namespace)
+        return lambda: netns.move(namespace)
 
     def ip(self, namespace, words):
         with self.inside(namespace):
