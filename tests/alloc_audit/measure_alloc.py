@@ -7,7 +7,8 @@
 The target is an address of this machine, or any name: a DNS stub of the test then answers it anew
 for each connection. Connections come one after another and several at once, with small and large
 payloads, slow readers, half-closes, resets and refused targets; with --plugin all of it goes through
-plugins (tests/sip003_fixture.py) that stand before each program. Exit status 1 unless it is 0 in each
+plugins (tests/sip003_fixture.py) that stand before each program; with --acl the server has an access
+control list, and so has ss-local, which sends all through the server or reaches all itself. Exit status 1 unless it is 0 in each
 program that was asked for. --trace prints where the first allocations come from.
 """
 
@@ -23,7 +24,9 @@ import sys
 import tempfile
 import threading
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import lists  # noqa: E402
 from support import dns_stub, plugins, ports, proc, programs, socks, targets, wait  # noqa: E402
 
 KINDS = ("mallocs", "callocs", "reallocs", "aligned", "maps")
@@ -80,7 +83,7 @@ def self_test(shim, check):
 class Load:
     """Connections of several kinds through one entry. SOCKS5 where `target` is given."""
 
-    def __init__(self, entry, target, refused):
+    def __init__(self, entry, target, *refused):
         self.entry, self.target, self.refused = entry, target, refused
 
     def dial(self):
@@ -140,8 +143,8 @@ class Load:
                 raise AssertionError("%d of %d bytes came back" % (got, sent))
 
     def refuse(self):
-        if self.target:
-            with contextlib.closing(socks.connect(self.entry, self.refused)) as conn:
+        for target in self.refused:
+            with contextlib.closing(socks.connect(self.entry, target)) as conn:
                 conn.sendall(b"x")
                 with contextlib.suppress(ConnectionError):
                     conn.recv(1)
@@ -184,6 +187,7 @@ def main():
     parser.add_argument("--workers", default="1")
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--plugin", action="store_true")
+    parser.add_argument("--acl", choices=("proxy", "bypass"))
     parser.add_argument("--trace", type=int, default=0)
     parser.add_argument("--self-test", metavar="PROGRAM")
     options = parser.parse_args()
@@ -196,13 +200,15 @@ def main():
 
     target = targets.Target(targets.echo)
     refused = ports.closed_port()
-    server_arguments = []
+    server_arguments, nameserver = [], None
     try:
         ipaddress.ip_address(options.target)
     except ValueError:
         # A time to live of 0: each connection asks anew.
         stub = dns_stub.Stub({options.target: ["127.0.0.1"]}, ttl=0)
-        server_arguments = ["-d", stub.nameserver]
+        nameserver = stub.nameserver
+        server_arguments = ["-d", nameserver]
+    server_list, local_list = lists.arguments(options.acl, nameserver)
 
     common = ["-k", programs.key_for(options.bin, options.method), "-m", options.method, "--workers", options.workers]
     server, local, tunnel = (ports.free_port() for _ in range(3))
@@ -226,11 +232,11 @@ def main():
         if fixture is not None:
             fixture.await_relaying()
 
-    start("server", server, *server_arguments)
-    start("local", local, "-l", local)
+    start("server", server, *server_arguments, *server_list)
+    start("local", local, "-l", local, *local_list)
     start("tunnel", tunnel, "-l", tunnel, "-L", "%s:%d" % (options.target, target.port))
-    loads = [Load(local, (options.target, target.port), (options.target, refused)),
-             Load(tunnel, None, None)]
+    refusals = [(options.target, refused)] + [(lists.BLOCKED, 9)] * bool(options.acl)
+    loads = [Load(local, (options.target, target.port), *refusals), Load(tunnel, None)]
 
     # As many at once as will ever be, so that no table of a library grows later.
     for load in loads:

@@ -7,8 +7,9 @@
 
 The target is an address of this machine, or any name: a DNS stub of the test then answers it anew
 for each association. Datagrams are small and large, one by one and many at once, from a few clients
-and from more than there is room for, with ones between them that are to be dropped. Exit status 1
-unless it is 0 in each program that was asked for. --trace prints where the first come from.
+and from more than there is room for, with ones between them that are to be dropped. With --acl the server
+has an access control list, and so has ss-local, which sends all through the server or reaches all
+itself. Exit status 1 unless it is 0 in each program that was asked for. --trace prints where the first come from.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import lists  # noqa: E402
 from measure_alloc import Audit  # noqa: E402
 from support import dns_stub, ports, proc, programs, udp, wait  # noqa: E402
 
@@ -70,6 +72,7 @@ class Load:
             sock.sendto(os.urandom(size), ("127.0.0.1", self.server))
             if self.target:
                 sock.sendto(os.urandom(size), ("127.0.0.1", self.entry))
+                sock.sendto(udp.frame((lists.BLOCKED, 9), bytes(size)), ("127.0.0.1", self.entry))
 
     def run(self, datagrams):
         self.count = 0
@@ -108,6 +111,7 @@ def main():
     parser.add_argument("--program", choices=("server", "local", "tunnel", "all"), default="all")
     parser.add_argument("--workers", default="1")
     parser.add_argument("--datagrams", type=int, default=3000)
+    parser.add_argument("--acl", choices=("proxy", "bypass"))
     parser.add_argument("--trace", type=int, default=0)
     options = parser.parse_args()
     if programs.sanitizer(programs.find(options.bin, "ss-server")):
@@ -115,13 +119,15 @@ def main():
         sys.exit(77)
 
     target = udp.Target(keep=False)
-    server_arguments = []
+    server_arguments, nameserver = [], None
     try:
         ipaddress.ip_address(options.target)
     except ValueError:
         # A time to live of 0: each association asks anew.
         stub = dns_stub.Stub({options.target: ["127.0.0.1"]}, ttl=0)
-        server_arguments = ["-d", stub.nameserver]
+        nameserver = stub.nameserver
+        server_arguments = ["-d", nameserver]
+    server_list, local_list = lists.arguments(options.acl, nameserver)
 
     common = ["-u", "-k", programs.key_for(options.bin, options.method), "-m", options.method, "--workers", options.workers,
               "--max-associations", room_for(options)]
@@ -136,8 +142,8 @@ def main():
         wait.until(lambda: port in proc.udp_ports(program.pid), 10, name + ": its UDP port")
         running[name] = program
 
-    start("server", server, *server_arguments)
-    start("local", local, "-l", local)
+    start("server", server, *server_arguments, *server_list)
+    start("local", local, "-l", local, *local_list)
     start("tunnel", tunnel, "-l", tunnel, "-L", "%s:%d" % (options.target, target.port))
     loads = [Load(local, server, (options.target, target.port)), Load(tunnel, server, None)]
 
