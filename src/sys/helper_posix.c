@@ -427,10 +427,10 @@ void ss_helper_end(struct ss_helper *helper)
             notice.descriptor >= 0)
             close(notice.descriptor);
     }
-    if (!helper->gone)
-        kill(helper->pid, SIGKILL);
-    while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    /* It may have more rights than we have left; then it is not waited for any longer. */
+    if (helper->gone || kill(helper->pid, SIGKILL) == 0)
+        while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
     close(helper->fd);
     free(helper->queue);
     free(helper);

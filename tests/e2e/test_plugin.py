@@ -65,7 +65,7 @@ class Given(Plugins):
                                  "SS_LOCAL_HOST": "127.0.0.1", **more})
 
     def test_option_strings_byte_for_byte(self):
-        for name in ("ss-local", "ss-server", "ss-tunnel"):
+        for name in ("ss-local", "ss-server", "ss-tunnel", "ss-redir"):
             for text in (r"path=/a\=b;k\;x=1;v=c\\d", "", "x" * 2000, "a b\t\"c'$HOME`d`|%s;é;\n"):
                 with self.subTest(program=name, text=text[:40]):
                     found, port = self.environment(name, "--plugin-opts", text)
