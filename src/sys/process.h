@@ -17,9 +17,9 @@ unsigned ss_process_cpu_count(void);
 SS_CHECKED enum ss_status ss_process_raise_descriptors(uint32_t wanted, uint32_t *limit);
 
 /*
- * Becomes another user, by name or number, with its groups. Of root's rights those in `rights` stay
- * (bits of sys/rights.h), where the system knows single ones. SS_ERR_NOT_FOUND when there is no
- * such user; SS_ERR_PERMISSION, SS_ERR_IO with *error_text.
+ * Becomes another user, by name or number, with its groups; fine when it is that user already. Of
+ * root's rights those in `rights` stay (bits of sys/rights.h), where the system knows single ones.
+ * SS_ERR_NOT_FOUND when there is no such user; SS_ERR_PERMISSION, SS_ERR_IO with *error_text.
  */
 SS_CHECKED enum ss_status ss_process_switch_user(const char *user, unsigned rights,
                                                  const char **error_text);

@@ -81,6 +81,11 @@ enum ss_status ss_process_switch_user(const char *user, unsigned rights, const c
     *error_text = NULL;
     if (found == NULL)
         return SS_ERR_NOT_FOUND;
+    /* A server that its manager has started as this user has no right to change the groups, and no
+     * need to. */
+    if (found->pw_uid != 0 && getuid() == found->pw_uid && geteuid() == found->pw_uid &&
+        getgid() == found->pw_gid && getegid() == found->pw_gid)
+        return SS_OK;
     /* Whoever stays root keeps all of them. */
     if (found->pw_uid == 0)
         rights = 0;
