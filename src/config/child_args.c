@@ -103,6 +103,7 @@ static void put_setting(struct writer *writer, const struct ss_config *config, s
         break;
     case SS_KIND_NUMBER:
     case SS_KIND_LOOSE:
+    case SS_KIND_MARK:
         put_number(writer, option, *(const uint32_t *)field);
         break;
     case SS_KIND_LEVEL:

@@ -5,11 +5,19 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <linux/sockios.h>
+#endif
+
 #include "net/socket.h"
+
+#define SEND_ROOM  (4 << 20)
+#define SHORT_SIZE 4096 /* bytes of an answer that is always tried */
 
 static int make(int family)
 {
@@ -75,6 +83,19 @@ static bool bind_path(struct ss_command_socket *control, const char *path,
     return bound;
 }
 
+/* As much room as the system gives. */
+static int widen(int fd)
+{
+    int size = SEND_ROOM;
+    socklen_t len = sizeof size;
+
+#ifdef SO_SNDBUFFORCE
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, len) != 0)
+#endif
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, len);
+    return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &len) == 0 ? size / 2 : 0;
+}
+
 enum ss_status ss_command_open(struct ss_command_socket *control,
                                const struct ss_command_address *address, int mode,
                                const char **error_text)
@@ -100,8 +121,10 @@ enum ss_status ss_command_open(struct ss_command_socket *control,
             goto failed;
     }
     if (local ? bind_path(control, address->path, &at, len, mode)
-              : bind(control->fd, (const struct sockaddr *)&at, len) == 0)
+              : bind(control->fd, (const struct sockaddr *)&at, len) == 0) {
+        control->room = widen(control->fd);
         return SS_OK;
+    }
 failed:
     error = errno;
     *error_text = strerror(error);
@@ -172,6 +195,15 @@ enum ss_status ss_command_answer(const struct ss_command_socket *control,
                                  const struct ss_command_peer *peer, struct ss_view datagram,
                                  const char **error_text)
 {
+#ifdef SIOCOUTQ
+    int waiting = 0;
+
+    if (datagram.len > SHORT_SIZE && ioctl(control->fd, SIOCOUTQ, &waiting) == 0 &&
+        waiting > control->room) {
+        *error_text = "others have not read what they asked for";
+        return SS_NEED_ROOM;
+    }
+#endif
     return send_to(control->fd, datagram, &peer->address, peer->len, error_text);
 }
 

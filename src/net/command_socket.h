@@ -25,6 +25,7 @@ struct ss_command_peer {
 
 struct ss_command_socket {
     int fd; /* -1: none */
+    int room; /* bytes of long answers that may wait for readers, of all together */
     dev_t device;
     ino_t inode; /* of the path, so that only our own is removed */
 };
@@ -52,7 +53,10 @@ SS_CHECKED enum ss_status ss_command_receive(const struct ss_command_socket *con
 /* Whether an answer can reach it: a local socket without a path can't be named. */
 bool ss_command_peer_is_named(const struct ss_command_peer *peer);
 
-/* SS_NEED_ROOM when the peer has not read what was sent before; other errors with *error_text. */
+/*
+ * SS_NEED_ROOM when the peer has not read what was sent before; other errors with *error_text. What
+ * peers have not read takes the room of the socket, so long answers leave some of it for others.
+ */
 SS_CHECKED enum ss_status ss_command_answer(const struct ss_command_socket *control,
                                             const struct ss_command_peer *peer,
                                             struct ss_view datagram, const char **error_text);

@@ -14,9 +14,10 @@
 /* Commands a wake-up, so that signals and servers have their turn. */
 #define COMMANDS_A_TURN 32
 
-/* An answer in several datagrams waits for its reader, so often and so long. */
+/* An answer in several datagrams waits for its reader between them, so often and so long. One who
+ * has not even room for the first does not read. */
 #define LATE_PAUSE_MS  10
-#define LATE_TRIES_MAX 200
+#define LATE_TRIES_MAX 100
 
 #define EXIT_LOCAL_SOCKET 1
 #define EXIT_FATAL        255
@@ -155,7 +156,8 @@ static void send_late(struct ss_manager *manager)
             ss_command_answer(&manager->socket, &manager->late_peer,
                               ss_reply_datagram(&manager->late, manager->late_next), &error_text);
 
-        if (status == SS_NEED_ROOM && ++manager->late_tries < LATE_TRIES_MAX) {
+        if (status == SS_NEED_ROOM && manager->late_next != 0 &&
+            ++manager->late_tries < LATE_TRIES_MAX) {
             uv_timer_start(&manager->late_timer, on_late, LATE_PAUSE_MS, 0);
             return;
         }

@@ -230,14 +230,18 @@ class Life:
             self.assertIn(port, client.ping())
             self.assertEqual(client.remove(port), "ok")
 
+        def rest():
+            """What there is once the last server is gone."""
+            wait.until(lambda: manager.tree_of(started.pid) == tree, 5)
+            return {pid: proc.descriptors(pid) for pid in tree}
+
+        tree = manager.tree_of(started.pid)
         for _ in range(5):
             cycle()
-        tree = manager.tree_of(started.pid)
-        before = {pid: proc.descriptors(pid) for pid in tree}
+        before = rest()
         for _ in range(200 if self.live else 20):
             cycle()
-        self.assertEqual(manager.tree_of(started.pid), tree)
-        self.assertEqual({pid: proc.descriptors(pid) for pid in tree}, before)
+        self.assertEqual(rest(), before)
         self.assertEqual(os.listdir(self.workdir), [".ss-manager.state"])
 
     def test_in_the_background(self):
