@@ -13,6 +13,7 @@ struct ss_counters {
     _Alignas(64) _Atomic uint64_t opened;
     _Atomic uint64_t closed;
     _Atomic uint64_t rx_bytes, tx_bytes;
+    _Atomic uint64_t rx_wire_bytes;
     _Atomic uint64_t handshakes_failed;
     _Atomic uint64_t rx_datagrams, tx_datagrams;
     _Atomic uint64_t associations_opened, associations_closed;

@@ -293,6 +293,7 @@ static void add(struct ss_traffic *traffic, const struct ss_counters *counters)
     traffic->sessions_closed += ss_counted(&counters->closed);
     traffic->rx_bytes += ss_counted(&counters->rx_bytes);
     traffic->tx_bytes += ss_counted(&counters->tx_bytes);
+    traffic->rx_wire_bytes += ss_counted(&counters->rx_wire_bytes);
     traffic->handshakes_failed += ss_counted(&counters->handshakes_failed);
     traffic->rx_datagrams += ss_counted(&counters->rx_datagrams);
     traffic->tx_datagrams += ss_counted(&counters->tx_datagrams);

@@ -100,8 +100,9 @@ struct ss_listener_options {
 /* Totals of the whole process, or of one listener. */
 struct ss_traffic {
     uint64_t sessions_opened, sessions_closed;
-    uint64_t rx_bytes; /* payload from clients towards targets */
-    uint64_t tx_bytes; /* payload from targets towards clients */
+    uint64_t rx_bytes;      /* payload from clients towards targets */
+    uint64_t tx_bytes;      /* payload from targets towards clients */
+    uint64_t rx_wire_bytes; /* from clients, as it came: with salts, headers and tags */
     uint64_t handshakes_failed;
     uint64_t rx_datagrams, tx_datagrams; /* the same ways as the bytes, which count both */
     uint64_t associations_opened, associations_closed;

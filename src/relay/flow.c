@@ -325,6 +325,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
         return;
     }
     flow->moved = true;
+    if (flow == &session->up)
+        ss_count(&session->counters->rx_wire_bytes, (uint64_t)got);
     if ((size_t)got < buf->len)
         flow->full_reads = 0;
     else if (++flow->full_reads >= FULL_READS_MAX)

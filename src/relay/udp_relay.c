@@ -368,6 +368,7 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
     struct request request = {.datagram = datagram};
     struct ss_association *association;
 
+    ss_count(&port->counters->rx_wire_bytes, datagram->bytes.len);
     if (ss_access_refuses_client(port->relay->engine, port->role, &datagram->peer.ip))
         return;
     if (!read_request(port, &request) || is_too_large(port, request.payload.len))

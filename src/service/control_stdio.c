@@ -88,8 +88,8 @@ static void answer(struct ss_control_stdio *control, struct ss_wire_answer *what
     free(sending);
 }
 
-static void answer_result(struct ss_control_stdio *control, uint64_t id,
-                          enum ss_wire_result result, const char *reason)
+static void answer_result(struct ss_control_stdio *control, uint64_t id, enum ss_wire_result result,
+                          const char *reason)
 {
     struct ss_wire_answer what;
 
@@ -144,8 +144,8 @@ static void put_users(struct ss_control_stdio *control, struct ss_wire_answer *w
 
     if (!fit_users(told, view->user_count))
         return;
-    for (size_t i = 0; i < view->user_count && ss_ports_user_at(control->ports, view->port, i, &user);
-         i++) {
+    for (size_t i = 0;
+         i < view->user_count && ss_ports_user_at(control->ports, view->port, i, &user); i++) {
         uint64_t sum = user.rx_bytes + user.tx_bytes + user.sessions;
 
         if (!all && sum == told->user_sums[i])
@@ -170,7 +170,7 @@ static void answer_stats(struct ss_control_stdio *control, uint64_t id, bool all
     for (size_t i = 0; ss_ports_at(control->ports, i, &view); i++) {
         const struct ss_traffic *traffic = &view.traffic;
         uint64_t sessions = traffic->sessions_opened + traffic->associations_opened;
-        uint64_t total = traffic->rx_bytes + traffic->tx_bytes;
+        uint64_t total = traffic->rx_wire_bytes + traffic->tx_bytes; /* as the classic counts */
         struct told *told = &control->told[view.port];
 
         if (all || told->sum != total + sessions) {
@@ -282,8 +282,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
 
     if (got == 0)
         return;
-    if (got < 0 || ss_lines_put(&control->lines, buffer->base, (size_t)got, SS_WIRE_LINE_MAX) !=
-                       SS_OK) {
+    if (got < 0 ||
+        ss_lines_put(&control->lines, buffer->base, (size_t)got, SS_WIRE_LINE_MAX) != SS_OK) {
         uv_read_stop(stream);
         control->gone(control->owner);
         return;
@@ -373,7 +373,7 @@ enum ss_status ss_control_stdio_start(struct ss_control_stdio *control, uv_loop_
         return SS_ERR_IO;
     control->out = -1;
     return uv_read_start((uv_stream_t *)&control->input, on_alloc, on_read) == 0 ? SS_OK
-                                                                                : SS_ERR_IO;
+                                                                                 : SS_ERR_IO;
 }
 
 void ss_control_stdio_close(struct ss_control_stdio *control)

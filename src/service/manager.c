@@ -302,6 +302,23 @@ bool ss_manager_check(const struct ss_config *config)
     return acl_is_fine(config);
 }
 
+/* Servers are started from the root directory then, where a path that is not whole leads nowhere.
+ */
+static bool complete_path(char **path)
+{
+    char *whole = *path != NULL ? ss_path_absolute(*path) : NULL;
+
+    if (*path == NULL)
+        return true;
+    if (whole == NULL) {
+        ss_log_error("%s: %s", *path, ss_status_text(SS_ERR_MEMORY));
+        return false;
+    }
+    free(*path);
+    *path = whole;
+    return true;
+}
+
 static int serve(struct ss_manager *manager, struct ss_background *background)
 {
     ss_process_ignore_pipes();
@@ -331,6 +348,10 @@ int ss_manager_run(struct ss_config *config, const char *ident)
     if (config->pid_file != NULL) {
         const char *error_text = "";
 
+        if (!complete_path(&config->acl) ||
+            (config->executable != NULL && strchr(config->executable, '/') != NULL &&
+             !complete_path(&config->executable)))
+            return EXIT_FATAL;
         switch (ss_background_enter(&background, config->pid_file, &error_text, &exit_code)) {
         case SS_BACKGROUND_PARENT:
             return exit_code;

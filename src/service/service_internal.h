@@ -88,7 +88,8 @@ void ss_service_warn_of_streams(void);
 /* What has been relayed so far: totals, and the ports and users that had most of it. */
 void ss_service_log_traffic(const struct ss_service *service, struct ss_engine *engine);
 
-/* The same by port, to be freed; NULL when memory is out. */
+/* The same by port, as the classic programs count: what clients have sent as it came, what targets
+ * have sent as payload. To be freed; NULL when memory is out. */
 struct ss_port_traffic {
     uint16_t port;
     uint64_t rx_bytes, tx_bytes;

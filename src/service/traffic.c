@@ -220,11 +220,11 @@ struct ss_port_traffic *ss_service_port_traffic(const struct ss_service *service
             ss_listener_traffic(plan->listener, &traffic);
         else if (plan->udp_port != NULL)
             ss_udp_port_traffic(plan->udp_port, &traffic);
-        while (at < *count && ports[at].port != plan->options.address.port)
+        while (at < *count && ports[at].port != plan->port)
             at++;
         if (at == *count)
-            ports[(*count)++].port = plan->options.address.port;
-        ports[at].rx_bytes += traffic.rx_bytes;
+            ports[(*count)++].port = plan->port;
+        ports[at].rx_bytes += traffic.rx_wire_bytes;
         ports[at].tx_bytes += traffic.tx_bytes;
     }
     return ports;

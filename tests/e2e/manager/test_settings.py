@@ -52,6 +52,9 @@ class Settings(manager.ManagerCase):
         super().setUp()
         self.server, self.manager_table = self.table("ss-server"), self.table("ss-manager")
         self.assertGreater(len(self.server), 40)
+        SAMPLES["acl"] = os.path.join(self.folder, "rules.acl")
+        with open(SAMPLES["acl"], "w") as file:
+            file.write("[bypass_list]\n")
 
     def test_every_setting_is_known(self):
         for name, setting in self.server.items():
