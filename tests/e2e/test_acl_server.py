@@ -1,5 +1,6 @@
 """R51 to R53: which clients ss-server takes and which targets it refuses, TCP and UDP."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from support import acl, case, ports, programs, udp  # noqa: E402
-from support.acl import PROXY, REFUSED  # noqa: E402
+from support.acl import DIRECT, PROXY, REFUSED  # noqa: E402
 
 
 class Clients(acl.AclCase):
@@ -165,6 +166,33 @@ class Targets(acl.AclCase):
         self.assertGreaterEqual(len(self.ss_server.log_lines("outbound blocked")), 25)
 
 
+class PassedOn(acl.AclCase):
+    def test_what_is_passed_on_is_for_the_next_server_to_judge(self):
+        """Where users are passed on to is the configuration's word, whatever the list says."""
+        method = "2022-blake3-aes-128-gcm"
+        keys = [programs.key_for(case.settings.bin, method) for _ in range(3)]
+
+        def serve(**members):
+            port = ports.free_port()
+            path = acl.write(json.dumps({"server": "127.0.0.1", "server_port": port,
+                                         "mode": "tcp_and_udp", "method": method, **members}))
+            started = self.program("ss-server", "-c", path).await_listening(port)
+            started.port = port
+            return self.await_udp(started)
+        behind = serve(password=keys[2])
+        front = serve(password=keys[0], block_local=True, users=[
+            {"name": "own", "password": keys[1]},
+            {"name": "passed", "password": keys[2], "server": "127.0.0.1",
+             "server_port": behind.port}])
+        target, datagrams = self.teller(), self.udp_teller()
+        for key, way in ((keys[1], REFUSED), (keys[2], DIRECT)):
+            local = self.local(front, "-m", method, "-k", keys[0] + ":" + key)
+            self.assertEqual(self.way(local, *target.address), way)
+            self.assertEqual(self.udp_way(self.associate(local), *datagrams.address,
+                                          seconds=0.5 if way == REFUSED else 10),
+                             None if way == REFUSED else way)
+
+
 class Start(acl.AclCase):
     def ends(self, *arguments):
         program = self.program("ss-server", "-s", "127.0.0.1", "-p", ports.free_port(), "-k", "x",
@@ -208,6 +236,18 @@ class Start(acl.AclCase):
         self.assertEqual(check("--block-local").returncode, 0)
         self.assertEqual(check("--acl", acl.write("[black_list]\n(abc\n")).returncode, 255)
         self.assertEqual(check("--acl", "/nonexistent/list.acl").returncode, 255)
+
+    def test_a_manager_does_not_start_servers_that_could_not(self):
+        program = programs.find(case.settings.bin, "ss-manager")
+
+        def check(path):
+            return subprocess.run([program, "-m", case.settings.method, "--manager-address",
+                                   "127.0.0.1:1", "--acl", path, "--check-config"],
+                                  capture_output=True, text=True)
+        self.assertEqual(check(acl.write("[black_list]\n10.0.0.0/8\n")).returncode, 0)
+        missing = check("/nonexistent/list.acl")
+        self.assertEqual(missing.returncode, 255)
+        self.assertIn("Invalid acl path.", missing.stderr)
 
 
 if __name__ == "__main__":
