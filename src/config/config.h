@@ -152,7 +152,7 @@ struct ss_config {
     char *acl;
     bool block_local;
     char *manager_address;
-    uint8_t balance; /* enum ss_balancing */
+    uint8_t balance;           /* enum ss_balancing */
     uint16_t manager_port;     /* with it the address is a host; 0: it is as it was written */
     char *manager_socket_mode; /* octal digits; NULL: by the umask */
     char *workdir;
@@ -181,6 +181,7 @@ struct ss_config {
     uint32_t max_associations;
     uint32_t udp_timeout_s;
     uint32_t max_dns_queries;
+    uint32_t max_memory; /* bytes; 0: no ceiling */
     uint32_t handshake_timeout_s;
     uint32_t tcp_idle_timeout_s;
     uint32_t half_open_timeout_s;

@@ -258,7 +258,8 @@ static enum ss_status convert(struct ss_config *config, struct ss_raw *raw, size
             char name[64];
 
             name_of(name, setting, source);
-            ss_log_error("%s: '%s' is not a number of 32 bits, in decimal or with 0x in front", name, text);
+            ss_log_error("%s: '%s' is not a number of 32 bits, in decimal or with 0x in front",
+                         name, text);
             return SS_ERR_ARGUMENT;
         }
         *(uint32_t *)field = number;

@@ -127,6 +127,9 @@ static json_t *setting_json(const struct ss_config *config, const struct ss_sett
     case SS_KIND_FLAG:
         return json_boolean(*(const bool *)field);
     case SS_KIND_NUMBER:
+        /* Without a default of its own it may not be set at all. */
+        return *(const uint32_t *)field >= setting->min ? json_integer(*(const uint32_t *)field)
+                                                        : NULL;
     case SS_KIND_LOOSE:
     case SS_KIND_MARK:
         return json_integer(*(const uint32_t *)field);

@@ -172,6 +172,7 @@ enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_opti
     engine->pool_sessions = engine->max_sessions;
     uv_timer_init(&engine->workers[0].loop, &engine->accept_retry);
     engine->accept_retry.data = engine;
+    ss_pressure_start(engine);
     *out = engine;
     return SS_OK;
 
@@ -240,6 +241,7 @@ void ss_engine_stop(struct ss_engine *engine)
     for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
         ss_listener_close(l);
     uv_close((uv_handle_t *)&engine->accept_retry, NULL);
+    ss_pressure_stop(engine);
     ss_udp_relay_close(engine->udp);
     for (unsigned i = 1; i <= engine->threads; i++)
         uv_async_send(&engine->workers[i].wake);
@@ -278,9 +280,15 @@ void ss_engine_session_ended(struct ss_engine *engine)
         uv_async_send(&engine->workers[0].wake);
 }
 
+bool ss_engine_is_full(const struct ss_engine *engine)
+{
+    return atomic_load(&engine->sessions) >= engine->max_sessions ||
+           ss_pressure_of(engine) == SS_PRESSURE_AT;
+}
+
 void ss_engine_resume_listeners(struct ss_engine *engine)
 {
-    if (engine->stopping || atomic_load(&engine->sessions) >= engine->max_sessions)
+    if (engine->stopping || ss_engine_is_full(engine))
         return;
     atomic_store(&engine->listeners_paused, false);
     for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)

@@ -41,6 +41,11 @@ struct ss_engine_options {
     uint32_t udp_timeout_ms;   /* of an association without traffic */
     uint32_t mtu;              /* larger datagrams are dropped, none is fragmented; 0: no limit */
 
+    /* A ceiling on private memory, kept by back-pressure; 0: none. How much there is now is asked
+     * of `private_bytes`, from loop 0. */
+    uint64_t max_memory;
+    uint64_t (*private_bytes)(void);
+
     bool ipv6_first;
     const char *nameservers;  /* NULL: the system's */
     const char *hosts_path;   /* NULL: /etc/hosts */

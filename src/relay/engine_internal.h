@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "relay/engine.h"
 #include "relay/listener.h"
+#include "relay/pressure.h"
 #include "relay/loop_guard.h"
 #include "relay/udp_relay.h"
 #include "relay/worker.h"
@@ -27,17 +28,20 @@ struct ss_engine {
     uint32_t sockets;            /* listening */
     struct ss_loop_guard *guard; /* NULL where nothing is redirected; set before threads start */
     uint64_t accept_logged_ms;
+    uv_timer_t pressure_timer;
     uv_timer_t accept_retry; /* after the system was out of descriptors */
     bool stopping;
 
     /* Shared between threads. */
+    _Atomic uint8_t pressure; /* enum ss_pressure */
     _Atomic bool stop_wanted;
     _Atomic bool listeners_paused;
     _Atomic bool sweep_wanted; /* a closed listener has lost its last session */
     _Atomic uint32_t sessions;
     _Atomic uint32_t races;
 
-    struct ss_log_limit accept_log, handshake_log, dial_log, opening_log, denied_log, blocked_log;
+    struct ss_log_limit memory_log, accept_log, handshake_log, dial_log, opening_log, denied_log,
+        blocked_log;
 };
 
 /* A port of a role is open: where it is redirected to, it is guarded against loops. */
@@ -64,6 +68,9 @@ SS_CHECKED enum ss_status ss_engine_reserve_udp(struct ss_engine *engine);
 
 /* Ports have come or gone: which listeners have one for UDP beside them. */
 void ss_engine_match_udp(struct ss_engine *engine);
+
+/* Whether there is no place for another session, or no memory. */
+bool ss_engine_is_full(const struct ss_engine *engine);
 
 /* Takes connections again where there is room. Loop 0. */
 void ss_engine_resume_listeners(struct ss_engine *engine);

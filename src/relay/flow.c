@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "net/tcp.h"
 #include "relay/dialer.h"
+#include "relay/engine_internal.h"
 #include "relay/session.h"
 #include "relay/session_limits.h"
 
@@ -275,7 +276,7 @@ static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
     (void)suggested;
     if (!flow->paused)
-        room = ss_flow_granted(flow, room);
+        room = ss_flow_granted(flow, ss_pressure_room(ss_pressure_of(conn->worker->engine), room));
     if (flow->paused || room == 0) { /* libuv tells on_read with UV_ENOBUFS */
         *buf = uv_buf_init(NULL, 0);
         return;
@@ -297,6 +298,15 @@ static void let_others_go_first(struct ss_flow *flow)
     flow->yielding = true;
     flow->resume_next = worker->resume;
     worker->resume = flow;
+}
+
+/* Memory is short: a little now and then. */
+static void go_on_later(struct ss_flow *flow)
+{
+    struct ss_worker *worker = flow->session->worker;
+
+    ss_flow_pause(flow);
+    ss_worker_start_deadline(worker, &worker->throttle, &flow->throttle);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
@@ -332,6 +342,9 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     else if (++flow->full_reads >= FULL_READS_MAX)
         let_others_go_first(flow);
 
+    if (ss_pressure_of(session->worker->engine) == SS_PRESSURE_AT &&
+        session->phase >= SS_PHASE_DIAL)
+        go_on_later(flow);
     bytes.ptr = session->worker->read_scratch;
     bytes.len = rest_len(flow) + (size_t)got;
     if (session->phase <= SS_PHASE_ASSOCIATE)

@@ -91,11 +91,6 @@ static void out_of_descriptors(struct ss_engine *engine)
     uv_timer_start(&engine->accept_retry, on_accept_retry, ACCEPT_RETRY_MS, 0);
 }
 
-static bool is_full(struct ss_engine *engine)
-{
-    return atomic_load(&engine->sessions) >= engine->max_sessions;
-}
-
 /* No place for another connection: the kernel's queue holds what comes until a session ends. */
 static void wait_for_room(struct ss_engine *engine)
 {
@@ -103,7 +98,7 @@ static void wait_for_room(struct ss_engine *engine)
         ss_listener_pause(l);
     atomic_store(&engine->listeners_paused, true);
     /* One may have ended since we looked, and not have seen that we pause. */
-    if (!is_full(engine))
+    if (!ss_engine_is_full(engine))
         ss_engine_resume_listeners(engine);
 }
 
@@ -118,7 +113,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         struct ss_handoff handoff = {.listener = listener, .role = listener->role};
         enum ss_status result;
 
-        if (is_full(engine)) {
+        if (ss_engine_is_full(engine)) {
             wait_for_room(engine);
             return;
         }

@@ -38,6 +38,8 @@ static const uint32_t attempt_waits_ms[SS_ATTEMPT_WAITS] = {100, 150, 250, 500, 
 
 /* How often pools are asked to give back what was not needed. */
 #define TRIM_MS 1000
+/* And while memory is short. */
+#define TRIM_SHORT_MS 100
 
 /* Slots and blocks that stay resident though free. */
 #define KEEP_SESSIONS 32
@@ -83,6 +85,11 @@ static struct ss_udp_relay *udp_of(struct ss_worker *worker)
     return worker->index == 0 ? worker->engine->udp : NULL;
 }
 
+static uint64_t trim_ms(const struct ss_worker *worker)
+{
+    return ss_pressure_of(worker->engine) == SS_PRESSURE_NONE ? TRIM_MS : TRIM_SHORT_MS;
+}
+
 static void trim(struct ss_worker *worker)
 {
     struct ss_udp_relay *udp = udp_of(worker);
@@ -98,7 +105,7 @@ static void trim(struct ss_worker *worker)
         left += ss_udp_answers_trim(udp->answers);
         in_use = in_use || ss_deadline_first(&udp->associations.idle) != NULL;
     }
-    worker->trim_due_ms = left != 0 || in_use ? uv_now(&worker->loop) + TRIM_MS : 0;
+    worker->trim_due_ms = left != 0 || in_use ? uv_now(&worker->loop) + trim_ms(worker) : 0;
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -132,6 +132,8 @@ static bool make_engine(struct running *running)
         .ipv6_first = config->ipv6_first,
         .nameservers = config->nameservers,
         .max_dns_queries = config->max_dns_queries,
+        .max_memory = config->max_memory,
+        .private_bytes = ss_process_private_bytes,
         .fast_open = config->fast_open,
         .mptcp = config->mptcp && config->program != SS_PROGRAM_SERVER,
         .interface = config->interface,

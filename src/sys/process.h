@@ -7,6 +7,10 @@
 
 #include "base/status.h"
 
+/* What the process has in memory for itself alone; 0 where the system does not say. For one thread:
+ * keeps a descriptor open from the first call on. */
+uint64_t ss_process_private_bytes(void);
+
 /* CPUs that the process may run on, at least 1. */
 unsigned ss_process_cpu_count(void);
 

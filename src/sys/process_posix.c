@@ -2,6 +2,7 @@
 #include "sys/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
@@ -18,6 +19,25 @@
 #include <unistd.h>
 
 #include "sys/rights.h"
+
+/* The third field is of file pages and shared memory: what is left is the process's own. */
+uint64_t ss_process_private_bytes(void)
+{
+    static int statm = -1;
+    unsigned long size, resident, shared;
+    char text[128];
+    ssize_t len;
+
+    if (statm < 0)
+        statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    len = statm < 0 ? -1 : pread(statm, text, sizeof text - 1, 0);
+    if (len <= 0)
+        return 0;
+    text[len] = '\0';
+    if (sscanf(text, "%lu %lu %lu", &size, &resident, &shared) != 3 || shared > resident)
+        return 0;
+    return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
 
 unsigned ss_process_cpu_count(void)
 {
