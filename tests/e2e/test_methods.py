@@ -234,7 +234,7 @@ class Users(Base):
         local = self.program("ss-local", "-c", self.file({
             "servers": [{"server": "127.0.0.1", "server_port": server.port, "method": method,
                          "password": server_key + ":" + key} for key in keys],
-            "locals": [{"local_port": port}]}))
+            "balance": "random", "locals": [{"local_port": port}]}))
         local.port = port
         local.await_listening(port)
         for _ in range(10):
