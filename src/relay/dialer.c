@@ -275,9 +275,9 @@ static void log_unresolved(struct ss_dial *dial, const char *name, enum ss_statu
 {
     struct ss_log_limit *limit = &dial->worker->engine->dial_log;
 
-    ss_log_limited(limit, now_ms(dial), SS_LOG_ERROR, "failed to resolve the provided hostname");
     ss_log_limited(limit, now_ms(dial), SS_LOG_ERROR, "getaddrinfo: %s: %s", name,
                    ss_status_text(status));
+    ss_log_limited(limit, now_ms(dial), SS_LOG_ERROR, "failed to resolve the provided hostname");
 }
 
 /* The addresses that a server's name had before: how many. */
@@ -417,13 +417,12 @@ static bool may_fast_open(const struct attempt *attempt)
 
 void ss_dial_fast_open_failed(struct ss_session *session)
 {
-    struct ss_role *role = session->role;
     uint64_t now = uv_now(&session->worker->loop);
     struct ss_upstream_state *state;
 
-    if (role->options.egress != SS_EGRESS_UPSTREAM)
+    if (!ss_session_has_upstream(session))
         return;
-    state = role->upstreams.states[session->upstream];
+    state = session->role->upstreams.states[session->upstream];
     ss_upstream_set_plain(state, now + PLAIN_AFTER_FAILURE_MS);
     (void)ss_upstream_failed(state, SS_TRANSPORT_TCP, now, now);
 }

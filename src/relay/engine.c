@@ -170,6 +170,9 @@ enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_opti
             goto failed;
     }
     engine->pool_sessions = engine->max_sessions;
+    status = ss_upstream_names_new(&engine->upstream_names, engine);
+    if (status != SS_OK)
+        goto failed;
     uv_timer_init(&engine->workers[0].loop, &engine->accept_retry);
     engine->accept_retry.data = engine;
     ss_pressure_start(engine);
@@ -242,6 +245,7 @@ void ss_engine_stop(struct ss_engine *engine)
         ss_listener_close(l);
     uv_close((uv_handle_t *)&engine->accept_retry, NULL);
     ss_pressure_stop(engine);
+    ss_upstream_names_close(engine->upstream_names);
     ss_udp_relay_close(engine->udp);
     for (unsigned i = 1; i <= engine->threads; i++)
         uv_async_send(&engine->workers[i].wake);

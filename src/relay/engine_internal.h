@@ -10,6 +10,7 @@
 #include "relay/pressure.h"
 #include "relay/loop_guard.h"
 #include "relay/udp_relay.h"
+#include "relay/upstream_names.h"
 #include "relay/worker.h"
 
 struct ss_engine {
@@ -29,6 +30,7 @@ struct ss_engine {
     struct ss_loop_guard *guard; /* NULL where nothing is redirected; set before threads start */
     uint64_t accept_logged_ms;
     uv_timer_t pressure_timer;
+    struct ss_upstream_names *upstream_names;
     uv_timer_t accept_retry; /* after the system was out of descriptors */
     bool stopping;
 

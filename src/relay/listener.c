@@ -238,6 +238,7 @@ enum ss_status ss_listener_set_role(struct ss_listener *listener, struct ss_role
     if (role->options.ingress != listener->role->options.ingress ||
         !codecs_fit(listener->engine, &role->options))
         return SS_ERR_ARGUMENT;
+    ss_upstream_names_watch(listener->engine->upstream_names, role);
     ss_role_hold(role);
     ss_role_release(listener->role);
     listener->role = role;
@@ -292,6 +293,7 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
         goto failed;
     listener->poll.data = listener;
     listener->role = ss_role_hold(options->role);
+    ss_upstream_names_watch(engine->upstream_names, listener->role);
     atomic_init(&listener->holders, 1); /* the handle */
     listener->next = engine->listeners;
     engine->listeners = listener;

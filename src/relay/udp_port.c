@@ -214,6 +214,7 @@ enum ss_status ss_udp_port_set_role(struct ss_udp_port *port, struct ss_role *ro
     }
     if (role->options.acl != port->role->options.acl)
         ss_associations_forget_names_of(&port->relay->associations, port);
+    ss_upstream_names_watch(port->relay->engine->upstream_names, role);
     ss_role_hold(role);
     ss_role_release(port->role);
     port->role = role;
@@ -278,6 +279,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
         goto failed;
     port->poll.data = port;
     port->role = ss_role_hold(options->role);
+    ss_upstream_names_watch(engine->upstream_names, port->role);
     uv_poll_start(&port->poll, UV_READABLE, ss_udp_port_readable);
     port->next = port->relay->ports;
     port->relay->ports = port;

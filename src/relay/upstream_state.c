@@ -101,6 +101,11 @@ void ss_upstream_state_release(struct ss_upstream_state *state)
     free(state);
 }
 
+bool ss_upstream_state_is_last(const struct ss_upstream_state *state)
+{
+    return LOAD(state->holders) == 1;
+}
+
 const struct ss_endpoint *ss_upstream_state_endpoint(const struct ss_upstream_state *state)
 {
     return &state->endpoint;

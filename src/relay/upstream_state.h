@@ -35,6 +35,8 @@ enum ss_transport { SS_TRANSPORT_TCP, SS_TRANSPORT_UDP };
 struct ss_upstream_state *ss_upstream_state_new(const struct ss_endpoint *endpoint);
 struct ss_upstream_state *ss_upstream_state_hold(struct ss_upstream_state *state);
 void ss_upstream_state_release(struct ss_upstream_state *state); /* NULL is fine */
+/* Whether the caller is the last who holds it. */
+bool ss_upstream_state_is_last(const struct ss_upstream_state *state);
 
 const struct ss_endpoint *ss_upstream_state_endpoint(const struct ss_upstream_state *state);
 
