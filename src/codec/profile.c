@@ -263,6 +263,30 @@ void ss_profile_release(const struct ss_profile *profile)
         free_profile((struct ss_profile *)(uintptr_t)profile);
 }
 
+static bool identities_are_same(const struct ss_profile *one, const struct ss_profile *other)
+{
+    if (one->identity_count != other->identity_count)
+        return false;
+    for (size_t i = 0; i < one->identity_count; i++)
+        if (!ss_equal_constant_time(one->identities[i].key, other->identities[i].key,
+                                    one->method->key_len))
+            return false;
+    return true;
+}
+
+bool ss_profile_is_same(const struct ss_profile *one, const struct ss_profile *other)
+{
+    return one->method == other->method && one->aead == other->aead &&
+           one->packet_aead == other->packet_aead && one->keystream == other->keystream &&
+           one->salts == other->salts && one->packet_salts == other->packet_salts &&
+           one->salt_pool == other->salt_pool &&
+           one->first_read_may_be_short == other->first_read_may_be_short &&
+           one->first_chunk_len == other->first_chunk_len &&
+           (one->users == NULL) == (other->users == NULL) &&
+           ss_equal_constant_time(one->key, other->key, sizeof one->key) &&
+           identities_are_same(one, other);
+}
+
 const struct ss_method *ss_profile_method(const struct ss_profile *profile)
 {
     return profile->method;

@@ -59,6 +59,10 @@ void ss_profile_hold(const struct ss_profile *profile);
  */
 void ss_profile_release(const struct ss_profile *profile);
 
+/* Whether both have the same method and keys, are made for the same use and remember salts in the
+ * same places; users are not compared, but that both have a list or none. */
+bool ss_profile_is_same(const struct ss_profile *one, const struct ss_profile *other);
+
 const struct ss_method *ss_profile_method(const struct ss_profile *profile);
 
 /* Under a stream method only its provider's name means anything. */

@@ -210,6 +210,22 @@ typedef enum ss_status ss_config_read_file_fn(char **text, size_t *len, const ch
 bool ss_config_read(struct ss_config *config, enum ss_program program, int argc, char **argv,
                     ss_config_read_file_fn *read_file, int *exit_code);
 
+/*
+ * The same of a program that runs, with a copy of the words of its start: nothing but errors and
+ * warnings is printed.
+ */
+bool ss_config_read_again(struct ss_config *config, enum ss_program program, int argc, char **argv,
+                          ss_config_read_file_fn *read_file);
+
+/*
+ * Settings that a running program can't change: those of *config become what they are in *running,
+ * and the keys of those that were something else go to `names`, with commas between, as many as
+ * `size` bytes hold. SS_ERR_MEMORY.
+ */
+SS_CHECKED enum ss_status ss_config_keep_fixed(struct ss_config *config,
+                                               const struct ss_config *running, char *names,
+                                               size_t size);
+
 /* Wipes the secrets. Fine on a zeroed struct. */
 void ss_config_free(struct ss_config *config);
 

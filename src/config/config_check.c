@@ -292,12 +292,14 @@ static enum ss_status convert_all(struct ss_config *config, struct ss_raw *raw)
 }
 
 /* Where the classic suite prints a bare line and where the usage text. */
-static bool complain(enum ss_program program, const char *line, int *exit_code)
+static bool complain(const struct ss_raw *raw, const char *line, int *exit_code)
 {
-    if (program == SS_PROGRAM_LOCAL)
+    if (raw->again)
+        ss_log_error("%s", line);
+    else if (raw->program == SS_PROGRAM_LOCAL)
         fprintf(stderr, "%s\n", line);
     else
-        ss_usage_print(program);
+        ss_usage_print(raw->program);
     *exit_code = 1;
     return false;
 }
@@ -320,17 +322,17 @@ static bool has_required(const struct ss_raw *raw, int *exit_code)
     if (program == SS_PROGRAM_MANAGER || is_given(raw, offsetof(struct ss_config, control_stdio)))
         return true;
     if (client && raw->server_count == 0 && raw->file_server_count == 0)
-        return complain(program, "remote_num is 0", exit_code);
+        return complain(raw, "remote_num is 0", exit_code);
     if (!is_given(raw, offsetof(struct ss_config, server_port)) && !servers_listed)
-        return complain(program, "remote_port is NULL", exit_code);
+        return complain(raw, "remote_port is NULL", exit_code);
     if (needs_local && !is_given(raw, offsetof(struct ss_config, local_port)))
-        return complain(program, "local_port is NULL", exit_code);
+        return complain(raw, "local_port is NULL", exit_code);
     if (needs_local && program == SS_PROGRAM_TUNNEL && tunnel == NULL)
-        return complain(program, "tunnel_address is NULL", exit_code);
+        return complain(raw, "tunnel_address is NULL", exit_code);
     if (!is_given(raw, offsetof(struct ss_config, password)) &&
         !is_given(raw, offsetof(struct ss_config, key)) && !servers_listed &&
         ss_method_needs_key(method))
-        return complain(program, "both password and key are NULL", exit_code);
+        return complain(raw, "both password and key are NULL", exit_code);
     return true;
 }
 

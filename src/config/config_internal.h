@@ -91,6 +91,7 @@ const char *ss_nearest_word(const char *word, const char *const *words);
 struct ss_raw {
     enum ss_program program;
     enum ss_task task;
+    bool again;    /* the program runs: no usage is printed */
     bool extended; /* the file is in the extended shape */
 
     char said[SS_SAID_MAX][64]; /* log lines of options, in their order */

@@ -152,6 +152,21 @@ static enum ss_status read_rest(struct ss_raw *raw, bool bare, ss_config_read_fi
     return status;
 }
 
+bool ss_config_read_again(struct ss_config *config, enum ss_program program, int argc, char **argv,
+                          ss_config_read_file_fn *reader)
+{
+    struct ss_raw raw = {.program = program, .again = true};
+    int exit_code;
+    bool checked;
+
+    memset(config, 0, sizeof *config);
+    checked = ss_args_read(&raw, argc, argv) == SS_ARGS_OK &&
+              read_rest(&raw, argc <= 1, reader) == SS_OK &&
+              ss_config_check(config, &raw, &exit_code);
+    ss_raw_clear(&raw);
+    return checked;
+}
+
 bool ss_config_read(struct ss_config *config, enum ss_program program, int argc, char **argv,
                     ss_config_read_file_fn *reader, int *exit_code)
 {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
+#include "relay/ingress.h"
 #include "relay/probe.h"
 
 /* Descriptors beside those of sessions: standard streams, log, signals, listeners; and a loop's own
@@ -139,8 +140,35 @@ void ss_engine_socket_closed(struct ss_engine *engine)
 void ss_engine_match_udp(struct ss_engine *engine)
 {
     for (struct ss_listener *l = engine->listeners; l != NULL; l = l->next)
-        atomic_store_explicit(&l->udp_beside, ss_udp_port_beside(engine->udp, &l->bound) != NULL,
-                              memory_order_relaxed);
+        if (l->ingress == &ss_ingress_socks5)
+            atomic_store_explicit(&l->udp_beside,
+                                  ss_udp_port_beside(engine->udp, &l->bound) != NULL,
+                                  memory_order_relaxed);
+}
+
+static bool copy_text(const char **text)
+{
+    if (*text == NULL)
+        return true;
+    *text = strdup(*text);
+    return *text != NULL;
+}
+
+/* All of them, or NULL where it did not succeed. */
+static bool copy_texts(struct ss_engine_options *options)
+{
+    bool nameservers = copy_text(&options->nameservers);
+    bool hosts = copy_text(&options->hosts_path);
+    bool interface = copy_text(&options->interface);
+
+    return nameservers && hosts && interface;
+}
+
+static void free_texts(struct ss_engine_options *options)
+{
+    free((char *)(uintptr_t)options->nameservers);
+    free((char *)(uintptr_t)options->hosts_path);
+    free((char *)(uintptr_t)options->interface);
 }
 
 enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_options *options)
@@ -154,8 +182,14 @@ enum ss_status ss_engine_new(struct ss_engine **out, const struct ss_engine_opti
     engine->options = *options;
     if (engine->options.workers == 0)
         engine->options.workers = 1;
+    if (!copy_texts(&engine->options)) {
+        free_texts(&engine->options);
+        free(engine);
+        return SS_ERR_MEMORY;
+    }
     engine->max_sessions = budget(engine);
     if (engine->max_sessions == 0) {
+        free_texts(&engine->options);
         free(engine);
         return SS_ERR_LIMIT;
     }
@@ -186,6 +220,7 @@ failed:
         ss_worker_clear(&engine->workers[i]);
     }
     free(engine->workers);
+    free_texts(&engine->options);
     free(engine);
     return status;
 }
@@ -274,6 +309,7 @@ void ss_engine_free(struct ss_engine *engine)
     }
     ss_loop_guard_free(engine->guard);
     free(engine->workers);
+    free_texts(&engine->options);
     free(engine);
 }
 

@@ -23,6 +23,7 @@ struct ss_engine;
 struct ss_listener;
 struct ss_udp_port;
 
+/* Texts are copied. */
 struct ss_engine_options {
     unsigned workers;         /* loops, at least 1 */
     uint32_t max_connections; /* at least 1: TCP sessions of all workers together */
@@ -135,6 +136,9 @@ SS_CHECKED enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
                                                struct ss_udp_port **out, const char **error_text);
 
 struct ss_addr ss_udp_port_address(const struct ss_udp_port *port);
+
+/* Whether the engine has room for the methods of a role. */
+bool ss_engine_fits(const struct ss_engine *engine, const struct ss_role *role);
 
 /*
  * What comes from now on is served by another role; sessions keep the one they began with. UDP

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "codec/codec.h"
+#include "codec/packet.h"
 #include "net/socket.h"
 #include "relay/access.h"
 #include "relay/engine_internal.h"
@@ -231,6 +232,19 @@ static bool codecs_fit(const struct ss_engine *engine, const struct ss_role_opti
         if (ss_codec_size(options->upstreams[i].profile) > room)
             return false;
     return options->profile == NULL || ss_codec_size(options->profile) <= room;
+}
+
+bool ss_engine_fits(const struct ss_engine *engine, const struct ss_role *role)
+{
+    const struct ss_role_options *options = &role->options;
+    size_t room = engine->options.packet_link_size;
+
+    if (options->profile != NULL && ss_packet_link_size(options->profile) > room)
+        return false;
+    for (size_t i = 0; i < options->upstream_count; i++)
+        if (ss_packet_link_size(options->upstreams[i].profile) > room)
+            return false;
+    return codecs_fit(engine, options);
 }
 
 enum ss_status ss_listener_set_role(struct ss_listener *listener, struct ss_role *role)

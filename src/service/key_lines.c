@@ -53,30 +53,9 @@ void ss_service_log_unknown_method(const char *name)
     ss_log_error("failed to initialize ciphers");
 }
 
-void ss_service_log_short_key(const struct ss_method *method, bool is_base64, size_t len)
-{
-    uint8_t key[SS_KEY_MAX];
-    char text[SS_BASE64_LEN(SS_KEY_MAX) + 1];
-
-    ss_random_bytes(key, method->key_len);
-    ss_base64_encode(text, key, method->key_len, SS_BASE64_URL);
-    ss_log_error("Invalid key for your chosen cipher!");
-    ss_log_error("It requires a %zu-byte key encoded with URL-safe Base64", method->key_len);
-    if (is_base64)
-        ss_log_error("%s needs %zu bytes, the key given has %zu", method->name, method->key_len,
-                     len);
-    else
-        ss_log_error("%s needs %zu bytes, the key given is not base64", method->name,
-                     method->key_len);
-    ss_log_error("Generating a new random key: %s", text);
-    ss_log_error("Please use the key above or input a valid key");
-    ss_wipe(key, sizeof key);
-    ss_wipe(text, sizeof text);
-}
-
 /* "users[3] 'name': ", or which server it is where there are several. */
 static void name_place(char *text, size_t size, const struct ss_config *config, size_t index,
-                       const struct ss_config_identity *identity, size_t user)
+                       const struct ss_key_problem *problem)
 {
     const struct ss_config_server *server = &config->servers[index];
     int used = 0;
@@ -85,53 +64,99 @@ static void name_place(char *text, size_t size, const struct ss_config *config, 
     if (config->server_count > 1)
         used = snprintf(text, size, "server %s, port %u: ", server->addresses[0].host,
                         server->addresses[0].port);
-    if (identity != NULL && used >= 0 && (size_t)used < size)
-        snprintf(text + used, size - (size_t)used, "users[%zu] '%s': ", user, identity->name);
+    if (problem->of_user && used >= 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, "users[%zu] '%s': ", problem->fault.user,
+                 server->identities[problem->fault.user].name);
 }
 
-void ss_service_log_key_fault(const struct ss_config *config, size_t index,
-                              const struct ss_key_fault *fault, bool of_user)
+static void fault_text(char *text, size_t size, enum ss_program program, const char *method,
+                       const struct ss_key_fault *fault)
 {
-    const struct ss_config_server *server = &config->servers[index];
-    const struct ss_config_identity *identity = of_user ? &server->identities[fault->user] : NULL;
-    const char *method = server->method, *program = ss_program_name(config->program);
-    char place[512], which[32] = "the one given";
+    const char *name = ss_program_name(program);
+    char which[32] = "the one given";
 
-    name_place(place, sizeof place, config, index, identity, fault->user);
     if (fault->position != 0)
         snprintf(which, sizeof which, "key %zu of the chain", fault->position + 1);
-    ss_log_error("Invalid key for your chosen cipher!");
     switch (fault->kind) {
     case SS_KEY_NOT_BASE64:
-        ss_log_error("%s%s needs a key of %zu bytes in base64, %s is not base64; make one with "
-                     "%s --gen-key %s",
-                     place, method, fault->needed, which, program, method);
+        snprintf(text, size,
+                 "%s needs a key of %zu bytes in base64, %s is not base64; make one with "
+                 "%s --gen-key %s",
+                 method, fault->needed, which, name, method);
         break;
     case SS_KEY_HAS_OTHER_LENGTH:
-        ss_log_error("%s%s needs a key of %zu bytes in base64, %s has %zu; make one with %s "
-                     "--gen-key %s",
-                     place, method, fault->needed, which, fault->given, program, method);
+        snprintf(text, size,
+                 "%s needs a key of %zu bytes in base64, %s has %zu; make one with %s "
+                 "--gen-key %s",
+                 method, fault->needed, which, fault->given, name, method);
         break;
     case SS_KEY_HAS_NO_CHAINS:
-        ss_log_error("%s%s has no identity headers, and so neither users nor chains of keys; use "
-                     "2022-blake3-aes-128-gcm or 2022-blake3-aes-256-gcm",
-                     place, method);
+        snprintf(text, size,
+                 "%s has no identity headers, and so neither users nor chains of keys; use "
+                 "2022-blake3-aes-128-gcm or 2022-blake3-aes-256-gcm",
+                 method);
         break;
     case SS_KEY_CHAIN_TOO_LONG:
-        ss_log_error("%sa chain of %zu keys is too long, at most %zu can be used", place,
-                     fault->given, fault->needed);
+        snprintf(text, size, "a chain of %zu keys is too long, at most %zu can be used",
+                 fault->given, fault->needed);
         break;
     case SS_KEY_OF_SERVER_IS_CHAIN:
-        ss_log_error("%sa chain of %zu keys is for clients, here one key is needed", place,
-                     fault->given);
+        snprintf(text, size, "a chain of %zu keys is for clients, here one key is needed",
+                 fault->given);
         break;
     case SS_KEY_IS_DOUBLE:
-        ss_log_error("%sanother user has the same key", place);
+        snprintf(text, size, "another user has the same key");
         break;
     case SS_KEY_IS_THE_SERVERS:
-        ss_log_error("%sthat is the server's own key, which all users have", place);
+        snprintf(text, size, "that is the server's own key, which all users have");
         break;
     case SS_KEY_IS_FINE:
+        text[0] = '\0';
         break;
     }
+}
+
+void ss_service_key_text(char *text, size_t size, enum ss_program program,
+                         const struct ss_method *method, const struct ss_key_problem *problem)
+{
+    if (!problem->is_short)
+        fault_text(text, size, program, method->name, &problem->fault);
+    else if (problem->is_base64)
+        snprintf(text, size, "%s needs %zu bytes, the key given has %zu", method->name,
+                 method->key_len, problem->len);
+    else
+        snprintf(text, size, "%s needs %zu bytes, the key given is not base64", method->name,
+                 method->key_len);
+}
+
+/* Where the classic suite offers a fresh key. */
+static void log_short_key(const struct ss_method *method, const char *why)
+{
+    uint8_t key[SS_KEY_MAX];
+    char text[SS_BASE64_LEN(SS_KEY_MAX) + 1];
+
+    ss_random_bytes(key, method->key_len);
+    ss_base64_encode(text, key, method->key_len, SS_BASE64_URL);
+    ss_log_error("It requires a %zu-byte key encoded with URL-safe Base64", method->key_len);
+    ss_log_error("%s", why);
+    ss_log_error("Generating a new random key: %s", text);
+    ss_log_error("Please use the key above or input a valid key");
+    ss_wipe(key, sizeof key);
+    ss_wipe(text, sizeof text);
+}
+
+void ss_service_log_key_problem(const struct ss_config *config, size_t index,
+                                const struct ss_method *method,
+                                const struct ss_key_problem *problem)
+{
+    char place[512], why[512];
+
+    ss_service_key_text(why, sizeof why, config->program, method, problem);
+    ss_log_error("Invalid key for your chosen cipher!");
+    if (problem->is_short) {
+        log_short_key(method, why);
+        return;
+    }
+    name_place(place, sizeof place, config, index, problem);
+    ss_log_error("%s%s", place, why);
 }

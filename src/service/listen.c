@@ -1,7 +1,8 @@
 /* Binding the planned sockets, and the lines that say so. */
-#include "service/service_internal.h"
+#include "service/generation.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "net/redirect.h"
@@ -34,61 +35,26 @@ static void log_cause(const struct ss_plan *plan)
                  plan->udp ? " for UDP" : "");
 }
 
-static bool listen_tcp(struct ss_engine *engine, enum ss_program program, struct ss_plan *plan)
-{
-    const char *error_text = NULL;
-    struct ss_listener *listener;
-    enum ss_status status = ss_role_new(&plan->options.role, &plan->role);
-
-    if (status == SS_OK)
-        status = ss_engine_listen(engine, &plan->options, &listener, &error_text);
-    ss_role_release(plan->options.role);
-    if (status != SS_OK) {
-        ss_log_error("bind: %s", error_text != NULL ? error_text : ss_status_text(status));
-        ss_log_error(program == SS_PROGRAM_SERVER ? "failed to bind address" : "bind() error");
-        log_cause(plan);
-        return false;
-    }
-    plan->listener = listener;
-    log_listening(program, plan,
-                  program == SS_PROGRAM_SERVER ? "tcp server listening" : "listening");
-    if (plan->options.reuse_port)
-        ss_log_info("tcp port reuse enabled");
-    return true;
-}
-
-/* A client whose TCP listens has said where already. */
-static void log_udp(const struct ss_service *service, const struct ss_plan *plan)
+static void log_opened(const struct ss_service *service, const struct ss_plan *plan)
 {
     enum ss_program program = service->config->program;
 
     if (program == SS_PROGRAM_SERVER)
-        log_listening(program, plan, "udp server listening");
-    else if (service->tcp_plans == 0)
+        log_listening(program, plan, plan->udp ? "udp server listening" : "tcp server listening");
+    else if (!plan->udp || service->tcp_plans == 0) /* a client whose TCP listens has said where */
         log_listening(program, plan, "listening");
     if (plan->options.reuse_port)
-        ss_log_info("udp port reuse enabled");
+        ss_log_info("%s port reuse enabled", plan->udp ? "udp" : "tcp");
 }
 
-/* False when the program can't go on; a port that is taken is no reason for that. */
-static bool listen_udp(struct ss_service *service, struct ss_engine *engine, struct ss_plan *plan)
+static void log_failed(enum ss_program program, const struct ss_plan *plan, enum ss_status status,
+                       const char *error_text)
 {
-    const char *error_text = NULL;
-    struct ss_udp_port *port;
-    enum ss_status status = ss_role_new(&plan->options.role, &plan->role);
-
-    if (status == SS_OK)
-        status = ss_engine_listen_udp(engine, &plan->options, &port, &error_text);
-    ss_role_release(plan->options.role);
-    if (status == SS_OK) {
-        service->udp_bound++;
-        plan->udp_port = port;
-        log_udp(service, plan);
-        return true;
-    }
-    ss_log_error("[udp] bind: %s", error_text != NULL ? error_text : ss_status_text(status));
+    ss_log_error("%sbind: %s", plan->udp ? "[udp] " : "",
+                 error_text != NULL ? error_text : ss_status_text(status));
+    if (!plan->udp)
+        ss_log_error(program == SS_PROGRAM_SERVER ? "failed to bind address" : "bind() error");
     log_cause(plan);
-    return status != SS_ERR_MEMORY;
 }
 
 /* ss-server has said this before; clients do when all is bound. */
@@ -126,20 +92,108 @@ bool ss_service_may_redirect(const struct ss_service *service)
     return false;
 }
 
-bool ss_service_listen(struct ss_service *service, struct ss_engine *engine)
+static bool was_unbound(const struct ss_service *before, const struct ss_plan *plan)
 {
-    ss_service_settle_plans(service);
+    for (size_t i = 0; i < before->plan_count; i++) {
+        const struct ss_plan *other = &before->plans[i];
+
+        if (other->udp == plan->udp && other->options.address.port == plan->options.address.port &&
+            ss_ip_equal(&other->options.address.ip, &plan->options.address.ip))
+            return !other->is_bound;
+    }
+    return false;
+}
+
+/* At the start a UDP port that is taken is no reason to end, and later none to stay with what was
+ * before. */
+static bool may_fail(const struct ss_service *before, const struct ss_plan *plan)
+{
+    return plan->udp && (before == NULL || was_unbound(before, plan));
+}
+
+/* A role of each plan; it keeps the service. */
+static enum ss_status make_roles(struct ss_service *service, const struct ss_service *before,
+                                 struct ss_wanted_socket *wanted)
+{
+    for (size_t i = 0; i < service->plan_count; i++) {
+        struct ss_plan *plan = &service->plans[i];
+        enum ss_status status;
+
+        plan->role.released = ss_service_release;
+        plan->role.owner = service;
+        wanted[i] = (struct ss_wanted_socket){.options = plan->options,
+                                              .udp = plan->udp,
+                                              .port = plan->port,
+                                              .may_fail = may_fail(before, plan)};
+        ss_service_hold(service);
+        status = ss_role_new(&wanted[i].options.role, &plan->role);
+        if (status != SS_OK) {
+            ss_service_release(service);
+            return status;
+        }
+    }
+    return SS_OK;
+}
+
+/* What has become of each plan, in the order of the plans. */
+static void take_note(struct ss_service *service, const struct ss_wanted_socket *wanted)
+{
+    service->udp_bound = 0;
     for (size_t i = 0; i < service->plan_count; i++) {
         struct ss_plan *plan = &service->plans[i];
 
-        if (!(plan->udp ? listen_udp(service, engine, plan)
-                        : listen_tcp(engine, service->config->program, plan)))
-            return false;
+        plan->is_bound = wanted[i].is_bound;
+        service->udp_bound += plan->udp && plan->is_bound;
+        if (wanted[i].is_new)
+            log_opened(service, plan);
+        else if (!plan->is_bound)
+            log_failed(service->config->program, plan, wanted[i].error, wanted[i].error_text);
     }
-    if (service->tcp_plans == 0 && service->udp_bound == 0) {
+}
+
+static void log_change_failed(const struct ss_service *service,
+                              const struct ss_wanted_socket *wanted, enum ss_status status,
+                              const struct ss_sockets_change *change)
+{
+    if (change->failed == NULL)
+        ss_log_error("%s", ss_status_text(status));
+    else if (status == SS_ERR_ARGUMENT)
+        ss_log_error("a method needs more room for each connection than was set aside at the "
+                     "start");
+    else
+        log_failed(service->config->program, &service->plans[change->failed - wanted], status,
+                   change->error_text);
+    if (change->lost != 0)
+        ss_log_error("%zu ports that had to make way can't be opened again", change->lost);
+}
+
+bool ss_service_listen(struct ss_service *service, const struct ss_service *before,
+                       struct ss_sockets *sockets, struct ss_sockets_change *change)
+{
+    struct ss_wanted_socket *wanted = calloc(service->plan_count + 1, sizeof *wanted);
+    enum ss_status status = SS_ERR_MEMORY;
+
+    if (before != NULL)
+        service->default_host = before->default_host;
+    ss_service_settle_plans(service);
+    *change = (struct ss_sockets_change){0};
+    if (wanted != NULL)
+        status = make_roles(service, before, wanted);
+    if (status == SS_OK)
+        status = ss_sockets_change(sockets, wanted, service->plan_count, change);
+    if (status == SS_OK)
+        take_note(service, wanted);
+    else
+        log_change_failed(service, wanted, status, change);
+    for (size_t i = 0; wanted != NULL && i < service->plan_count; i++)
+        ss_role_release(wanted[i].options.role);
+    free(wanted);
+    if (status == SS_OK && before == NULL && service->tcp_plans == 0 && service->udp_bound == 0 &&
+        !service->config->control_stdio) {
         ss_log_error("failed to listen on any address");
         return false;
     }
-    log_client_modes(service);
-    return true;
+    if (status == SS_OK && before == NULL)
+        log_client_modes(service);
+    return status == SS_OK;
 }

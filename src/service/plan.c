@@ -31,11 +31,11 @@ static struct ss_plan *add_plan(struct ss_service *service, const char *host, ui
     return plan;
 }
 
-static bool look_up(struct ss_ip *ip, const char *host)
+static bool look_up(const struct ss_service *service, struct ss_ip *ip, const char *host)
 {
     const char *error_text;
 
-    if (ss_names_first(ip, host, &error_text) == SS_OK)
+    if (ss_service_name(service, ip, host, &error_text) == SS_OK)
         return true;
     ss_log_error("getaddrinfo: %s", error_text);
     ss_log_error("failed to resolve the provided hostname");
@@ -63,13 +63,14 @@ static bool plan_server_address(struct ss_service *service, size_t index, size_t
             plan->host = plan->options.address.ip.family == SS_FAMILY_IPV4 ? "127.0.0.1" : "::1";
         } else {
             plan = add_plan(service, endpoint->host, endpoint->port, udp != 0);
-            if (!look_up(&plan->options.address.ip, endpoint->host))
+            if (!look_up(service, &plan->options.address.ip, endpoint->host))
                 return false;
         }
         plan->role.ingress = SS_INGRESS_SHADOWSOCKS;
         plan->role.egress = SS_EGRESS_DIRECT;
         plan->role.acl = service->acl;
-        plan->role.profile = service->profiles[index];
+        plan->role.profile = service->keyings[index].profile;
+        plan->role.limiter = &service->keyings[index].use->limiter;
         plan->options.backlog = SERVER_BACKLOG;
         plan->options.mptcp = config->mptcp;
     }
@@ -110,14 +111,18 @@ static bool is_for(const struct ss_config_server *server, bool udp)
 
 /* What is seen of a server over TCP and UDP is kept in one place. */
 static struct ss_upstream_state *state_for(const struct ss_service *service,
+                                           const struct ss_service *before,
                                            const struct ss_endpoint *endpoint)
 {
-    const struct ss_upstreams *lists[] = {&service->tcp_upstreams, &service->udp_upstreams};
+    const struct ss_service *services[] = {service, before};
 
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        struct ss_upstream_state *state =
-            ss_upstreams_find(lists[i]->list, lists[i]->count, endpoint);
+    for (size_t i = 0; i < 2 && services[i] != NULL; i++) {
+        const struct ss_upstreams *tcp = &services[i]->tcp_upstreams;
+        const struct ss_upstreams *udp = &services[i]->udp_upstreams;
+        struct ss_upstream_state *state = ss_upstreams_find(tcp->list, tcp->count, endpoint);
 
+        if (state == NULL)
+            state = ss_upstreams_find(udp->list, udp->count, endpoint);
         if (state != NULL)
             return ss_upstream_state_hold(state);
     }
@@ -125,7 +130,7 @@ static struct ss_upstream_state *state_for(const struct ss_service *service,
 }
 
 /* The upstream servers of one transport, each with the method and key of its own. */
-static bool gather_upstreams(struct ss_service *service, bool udp)
+static bool gather_upstreams(struct ss_service *service, const struct ss_service *before, bool udp)
 {
     struct ss_upstreams *upstreams = udp ? &service->udp_upstreams : &service->tcp_upstreams;
     const struct ss_config *config = service->config;
@@ -146,12 +151,12 @@ static bool gather_upstreams(struct ss_service *service, bool udp)
                 continue;
             upstream = &upstreams->list[upstreams->count++];
             upstream->endpoint = server->addresses[a];
-            upstream->profile = service->profiles[i];
+            upstream->profile = service->keyings[i].profile;
             if (plugin)
                 put_endpoint(&upstream->endpoint,
                              ss_service_plugin_at(service, i, server->addresses[a].port));
             upstream->weight = udp ? server->udp_weight : server->tcp_weight;
-            upstream->state = state_for(service, &upstream->endpoint);
+            upstream->state = state_for(service, before, &upstream->endpoint);
             if (upstream->state == NULL) {
                 ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
                 return false;
@@ -220,13 +225,13 @@ static void fill_client(struct ss_service *service, struct ss_plan *plan, size_t
     plan->role.udp_open = service->config->udp_open || local->mode == SS_MODE_UDP_ONLY;
 }
 
-static bool resolve_host(struct ss_plan *plan)
+static bool resolve_host(const struct ss_service *service, struct ss_plan *plan)
 {
     const char *error_text;
 
     /* Without a host it is chosen when it is time to listen. */
     if (plan->host == NULL ||
-        ss_names_first(&plan->options.address.ip, plan->host, &error_text) == SS_OK)
+        ss_service_name(service, &plan->options.address.ip, plan->host, &error_text) == SS_OK)
         return true;
     ss_log_info("getaddrinfo: %s", error_text);
     ss_log_error("bind() error");
@@ -247,20 +252,20 @@ static bool plan_local(struct ss_service *service, size_t index, const struct ss
             continue;
         plan = add_plan(service, host, port, udp != 0);
         fill_client(service, plan, index, users);
-        if (!resolve_host(plan))
+        if (!resolve_host(service, plan))
             return false;
     }
     return true;
 }
 
-static bool plan_client(struct ss_service *service)
+static bool plan_client(struct ss_service *service, const struct ss_service *before)
 {
     const struct ss_config *config = service->config;
     size_t users = 0;
 
     service->targets = calloc(config->local_count, sizeof *service->targets);
-    if (service->targets == NULL || !gather_users(service) || !gather_upstreams(service, false) ||
-        !gather_upstreams(service, true))
+    if (service->targets == NULL || !gather_users(service) ||
+        !gather_upstreams(service, before, false) || !gather_upstreams(service, before, true))
         return false;
     for (size_t i = 0; i < config->local_count; i++) {
         const struct ss_config_local *local = &config->locals[i];
@@ -306,7 +311,7 @@ bool ss_service_plans_fit(const struct ss_config *config)
     return true;
 }
 
-bool ss_service_make_plans(struct ss_service *service)
+bool ss_service_make_plans(struct ss_service *service, const struct ss_service *before)
 {
     const struct ss_config *config = service->config;
     size_t addresses = config->local_count + count_addresses(config);
@@ -318,7 +323,8 @@ bool ss_service_make_plans(struct ss_service *service)
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
         return false;
     }
-    return config->program == SS_PROGRAM_SERVER ? plan_server(service) : plan_client(service);
+    return config->program == SS_PROGRAM_SERVER ? plan_server(service)
+                                                : plan_client(service, before);
 }
 
 /* Clients without an address listen on the loopback address of IPv4, unless every server has IPv6
@@ -327,21 +333,19 @@ static void choose_defaults(struct ss_service *service)
 {
     const struct ss_upstreams *upstreams =
         service->tcp_plans != 0 ? &service->tcp_upstreams : &service->udp_upstreams;
-    const char *host = NULL;
 
     for (size_t i = 0; i < service->plan_count; i++) {
         struct ss_plan *plan = &service->plans[i];
-        const char *ignored;
 
         if (plan->host != NULL)
             continue;
-        if (host == NULL)
-            host = ss_service_only_ipv6(upstreams->list, upstreams->count,
-                                        service->config->nameservers)
-                       ? "::1"
-                       : "127.0.0.1";
-        plan->host = host;
-        if (ss_names_first(&plan->options.address.ip, host, &ignored) != SS_OK)
+        if (service->default_host == NULL)
+            service->default_host = ss_service_only_ipv6(upstreams->list, upstreams->count,
+                                                         service->config->nameservers)
+                                        ? "::1"
+                                        : "127.0.0.1";
+        plan->host = service->default_host;
+        if (ss_ip_parse(&plan->options.address.ip, plan->host) != SS_OK)
             plan->options.address.ip.family = SS_FAMILY_NONE;
     }
 }
@@ -378,6 +382,9 @@ void ss_service_settle_plans(struct ss_service *service)
 void ss_service_free_plans(struct ss_service *service)
 {
     ss_service_leave_plugins(service);
+    free(service->names);
+    service->names = NULL;
+    service->name_count = 0;
     free(service->plans);
     free_upstreams(&service->tcp_upstreams);
     free_upstreams(&service->udp_upstreams);

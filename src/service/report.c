@@ -13,7 +13,8 @@
 #define INTERVAL_MS 5000
 
 struct ss_report {
-    const struct ss_service *service;
+    const struct ss_sockets *sockets;
+    char *path; /* that the address may point to */
     struct ss_command_address address;
     uv_timer_t timer;
     bool failed; /* the last report: the next failure is not said again */
@@ -39,7 +40,7 @@ static void on_time(uv_timer_t *timer)
 {
     struct ss_report *report = timer->data;
     size_t count;
-    struct ss_port_traffic *ports = ss_service_port_traffic(report->service, &count);
+    struct ss_port_traffic *ports = ss_service_port_traffic(report->sockets, &count);
 
     for (size_t i = 0; i < count; i++)
         send_port(report, ports[i].port, ports[i].rx_bytes, ports[i].tx_bytes);
@@ -62,19 +63,29 @@ static bool find_address(struct ss_command_address *address, const char *text)
     return false;
 }
 
-bool ss_report_start(struct ss_report **out, const struct ss_service *service, uv_loop_t *loop)
+static void free_report(struct ss_report *report)
+{
+    if (report != NULL)
+        free(report->path);
+    free(report);
+}
+
+bool ss_report_start(struct ss_report **out, const char *manager_address,
+                     const struct ss_sockets *sockets, uv_loop_t *loop)
 {
     struct ss_report *report;
 
     *out = NULL;
-    if (service->config->manager_address == NULL)
+    if (manager_address == NULL)
         return true;
     report = calloc(1, sizeof *report);
-    if (report == NULL || !find_address(&report->address, service->config->manager_address)) {
-        free(report);
+    if (report != NULL)
+        report->path = strdup(manager_address);
+    if (report == NULL || report->path == NULL || !find_address(&report->address, report->path)) {
+        free_report(report);
         return false;
     }
-    report->service = service;
+    report->sockets = sockets;
     uv_timer_init(loop, &report->timer);
     report->timer.data = report;
     uv_timer_start(&report->timer, on_time, INTERVAL_MS, INTERVAL_MS);
@@ -84,7 +95,7 @@ bool ss_report_start(struct ss_report **out, const struct ss_service *service, u
 
 static void on_closed(uv_handle_t *handle)
 {
-    free(handle->data);
+    free_report(handle->data);
 }
 
 void ss_report_stop(struct ss_report **report)

@@ -10,9 +10,10 @@
 
 struct ss_report;
 
-/* *out is NULL where there is nobody to tell. False after an error line. */
-SS_CHECKED bool ss_report_start(struct ss_report **out, const struct ss_service *service,
-                                uv_loop_t *loop);
+/* Of the ports of `sockets`, which are borrowed. *out is NULL where there is nobody to tell
+ * (`manager_address` is NULL). False after an error line. */
+SS_CHECKED bool ss_report_start(struct ss_report **out, const char *manager_address,
+                                const struct ss_sockets *sockets, uv_loop_t *loop);
 
 /* While the loop runs; *report becomes NULL, which is fine too. */
 void ss_report_stop(struct ss_report **report);

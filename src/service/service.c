@@ -10,8 +10,11 @@
 
 #include "base/heap.h"
 #include "base/log.h"
+#include "codec/codec.h"
+#include "codec/packet.h"
 #include "crypto/random.h"
 #include "resolver/resolver.h"
+#include "service/generation.h"
 #include "service/manager.h"
 #include "service/report.h"
 #include "service/service_internal.h"
@@ -30,7 +33,11 @@
 #define SIGNALS_HANDLED  3
 
 struct running {
-    struct ss_service service;
+    struct ss_service *service; /* in force; held */
+    struct ss_shared shared;
+    struct ss_reaper reaper;
+    struct ss_plugins *plugins; /* NULL where none is used */
+    struct ss_sockets sockets;
     struct ss_engine *engine;
     struct ss_background background;
     struct ss_helper *helper; /* NULL where nothing needs it */
@@ -63,7 +70,8 @@ static void stop(struct running *running, int exit_code)
     running->exit_code = exit_code;
     close_signals(running);
     ss_report_stop(&running->report);
-    ss_plugins_close(running->service.plugins);
+    ss_plugins_close(running->plugins);
+    ss_reaper_close(&running->reaper);
     ss_engine_stop(running->engine);
 }
 
@@ -77,7 +85,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct running *running = handle->data;
 
     if (number == SIGUSR1) {
-        ss_service_log_traffic(&running->service, running->engine);
+        ss_service_log_traffic(running->service, &running->sockets);
         return;
     }
     stop(running, 0);
@@ -101,7 +109,7 @@ static bool open_signals(struct running *running)
 
 static void raise_limits(struct running *running)
 {
-    const struct ss_config *config = running->service.config;
+    const struct ss_config *config = running->service->config;
 
     if (config->nofile != 0 && config->verbose)
         ss_log_info("setting NOFILE to %u", config->nofile);
@@ -109,13 +117,20 @@ static void raise_limits(struct running *running)
         ss_log_error("insufficient permission to change NOFILE, not starting as root?");
 }
 
+static size_t larger(size_t one, size_t other)
+{
+    return one > other ? one : other;
+}
+
 static bool make_engine(struct running *running)
 {
-    const struct ss_config *config = running->service.config;
+    const struct ss_config *config = running->service->config;
     /* The engine's budget is for sessions; the listening sockets come first. */
-    uint32_t listeners = (uint32_t)running->service.plan_count;
+    uint32_t listeners = (uint32_t)running->service->plan_count;
     uint32_t descriptors = running->descriptors > listeners ? running->descriptors - listeners : 0;
     uint32_t connect_s = config->timeout_s < CONNECT_MAX_S ? config->timeout_s : CONNECT_MAX_S;
+    /* Other methods may come. */
+    bool grows = config->config_path != NULL || config->control_stdio;
     const struct ss_engine_options options = {
         .workers = config->workers,
         .max_connections = config->max_connections,
@@ -126,7 +141,7 @@ static bool make_engine(struct running *running)
         .half_open_timeout_ms = config->half_open_timeout_s * 1000u,
         .listeners = listeners,
         .max_associations = config->max_associations,
-        .udp_at_start = running->service.udp_plans != 0,
+        .udp_at_start = running->service->udp_plans != 0,
         .udp_timeout_ms = config->udp_timeout_s * 1000u,
         .mtu = config->mtu,
         .ipv6_first = config->ipv6_first,
@@ -143,17 +158,22 @@ static bool make_engine(struct running *running)
         .outgoing_sndbuf = (int)config->tcp_outgoing_sndbuf,
         .outgoing_rcvbuf = (int)config->tcp_outgoing_rcvbuf,
         .mark = config->outbound_fwmark,
-        .max_answers = config->program == SS_PROGRAM_REDIR && running->service.udp_plans != 0
+        .max_answers = config->program == SS_PROGRAM_REDIR && running->service->udp_plans != 0
                            ? REDIRECT_ANSWERS
                            : 0,
-        .codec_size = running->service.codec_size,
-        .packet_link_size = running->service.packet_link_size,
-        .bypasses = config->program == SS_PROGRAM_LOCAL && config->acl != NULL,
+        .codec_size = larger(running->service->codec_size, grows ? ss_codec_size_max() : 0),
+        .packet_link_size =
+            larger(running->service->packet_link_size, grows ? ss_packet_link_size_max() : 0),
+        .bypasses = config->program == SS_PROGRAM_LOCAL && (config->acl != NULL || grows),
     };
     enum ss_status status = ss_engine_new(&running->engine, &options);
 
     if (status == SS_OK)
+        status = ss_reaper_open(&running->reaper, ss_engine_loop(running->engine));
+    if (status == SS_OK) {
+        running->sockets.engine = running->engine;
         return true;
+    }
     if (status == SS_ERR_LIMIT)
         ss_log_error("%u descriptors are too few for %u listening sockets and a connection; raise "
                      "the limit, see -n",
@@ -178,32 +198,29 @@ static unsigned rights_needed(const struct ss_service *service)
     return rights;
 }
 
-static void free_service(struct ss_service *service)
+/* All that is served; the engine has been freed, or was never made. */
+static void free_service(struct running *running)
 {
-    ss_service_free_plans(service);
-    ss_service_free_profiles(service);
-    ss_acl_release(service->acl);
-    service->acl = NULL;
-    ss_plugins_free(service->plugins);
-    service->plugins = NULL;
+    ss_service_release(running->service);
+    running->service = NULL;
+    ss_reaper_clear(&running->reaper);
+    ss_plugins_free(running->plugins);
+    running->plugins = NULL;
+    ss_shared_clear(&running->shared);
 }
 
 /* In the helper, which has no use for keys. */
 static void forget(void *owner)
 {
-    struct running *running = owner;
-    struct ss_config *config = (struct ss_config *)(uintptr_t)running->service.config;
-
-    free_service(&running->service);
-    ss_config_free(config);
+    free_service(owner);
 }
 
 static bool start_helper(struct running *running)
 {
     const struct ss_helper_options options = {
-        .user = running->service.config->user, .forget = forget, .owner = running};
+        .user = running->service->config->user, .forget = forget, .owner = running};
 
-    if (running->service.plugins == NULL || ss_helper_start(&running->helper, &options) == SS_OK)
+    if (running->plugins == NULL || ss_helper_start(&running->helper, &options) == SS_OK)
         return true;
     ss_log_error("the helper process can't be started");
     return false;
@@ -211,7 +228,7 @@ static bool start_helper(struct running *running)
 
 static bool start_plugins(struct running *running)
 {
-    struct ss_plugins *plugins = running->service.plugins;
+    struct ss_plugins *plugins = running->plugins;
 
     if (plugins == NULL)
         return true;
@@ -224,7 +241,7 @@ static bool start_plugins(struct running *running)
 
 static bool seal_helper(const struct running *running)
 {
-    if (running->service.config->user == NULL || running->helper == NULL ||
+    if (running->service->config->user == NULL || running->helper == NULL ||
         ss_helper_seal(running->helper) == SS_OK)
         return true;
     ss_log_error("the helper process is gone");
@@ -263,7 +280,7 @@ static bool prepare(struct ss_service *service)
     if (!ss_service_supports(config))
         return false;
     ss_service_log_options(config);
-    if (!ss_service_make_profiles(service))
+    if (!ss_service_make_profiles(service, NULL))
         return false;
     if (config->nameservers != NULL && !ss_nameservers_valid(config->nameservers)) {
         ss_log_error("failed to set nameservers");
@@ -287,19 +304,22 @@ static bool prepare_quietly(struct ss_service *service)
 /* From the fork on: sockets, user, threads, and then the loop. */
 static int serve(struct running *running)
 {
-    const struct ss_config *config = running->service.config;
+    const struct ss_config *config = running->service->config;
+    struct ss_sockets_change change;
 
     ss_process_ignore_pipes();
     if (config->nameservers != NULL)
         ss_log_info("using nameserver: %s", config->nameservers);
-    ss_service_log_providers(&running->service);
-    if (!ss_service_may_redirect(&running->service))
+    ss_service_log_providers(running->service);
+    if (!ss_service_may_redirect(running->service))
         return EXIT_REFUSED;
     if (!start_helper(running) || !make_engine(running) ||
-        !ss_service_listen(&running->service, running->engine) || !open_signals(running) ||
-        !ss_report_start(&running->report, &running->service, ss_engine_loop(running->engine)) ||
+        !ss_service_listen(running->service, NULL, &running->sockets, &change) ||
+        !open_signals(running) ||
+        !ss_report_start(&running->report, config->manager_address, &running->sockets,
+                         ss_engine_loop(running->engine)) ||
         !start_plugins(running) || !seal_helper(running) ||
-        !ss_service_switch_user(config, rights_needed(&running->service)))
+        !ss_service_switch_user(config, rights_needed(running->service)))
         return EXIT_FATAL;
     if (ss_engine_start_workers(running->engine) != SS_OK) {
         ss_log_error("the worker threads can't be started");
@@ -307,6 +327,7 @@ static int serve(struct running *running)
     }
     ss_background_ready(&running->background);
     ss_engine_run(running->engine);
+    config = running->service->config;
     if (running->exit_code == 0 && config->verbose && config->program != SS_PROGRAM_TUNNEL)
         ss_log_info("closed gracefully");
     return running->exit_code;
@@ -315,30 +336,59 @@ static int serve(struct running *running)
 /* While the present directory is still that of the start. */
 static bool make_plugins(struct running *running)
 {
-    const struct ss_config *config = running->service.config;
+    const struct ss_config *config = running->service->config;
 
     if (!ss_service_uses_plugins(config))
         return true;
-    running->service.plugins = ss_plugins_new(config->plugin_exit, on_plugins_failed, running);
-    if (running->service.plugins == NULL)
+    running->plugins = ss_plugins_new(config->plugin_exit, on_plugins_failed, running);
+    if (running->plugins == NULL)
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
-    return running->service.plugins != NULL;
+    return running->plugins != NULL;
 }
 
-static int run(const struct ss_config *config, const char *ident)
+/* Everything up to the sockets. False after the error lines. */
+static bool make_service(struct running *running, struct ss_config *config)
 {
-    struct running running = {.service.config = config};
-    int exit_code = EXIT_FATAL;
     bool background = config->pid_file != NULL;
 
-    if (config->use_syslog)
+    running->service = ss_service_new(config, &running->shared, NULL, &running->reaper);
+    if (running->service == NULL) {
+        ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
+        return false;
+    }
+    if (!ss_service_make_acl(running->service) ||
+        !(background ? prepare_quietly : prepare)(running->service) || !make_plugins(running))
+        return false;
+    running->service->plugins = running->plugins;
+    return ss_service_make_plans(running->service, NULL);
+}
+
+static void end(struct running *running)
+{
+    close_signals(running);
+    ss_plugins_close(running->plugins);
+    ss_report_stop(&running->report);
+    ss_reaper_close(&running->reaper);
+    ss_engine_free(running->engine);
+    ss_sockets_clear(&running->sockets);
+    free_service(running);
+    ss_helper_end(running->helper);
+}
+
+/* Takes the configuration. */
+static int run(struct ss_config *given, const char *ident)
+{
+    struct running running = {0};
+    int exit_code = EXIT_FATAL;
+    const struct ss_config *config;
+
+    if (given->use_syslog)
         ss_syslog_start(ident);
-    if (!ss_service_make_acl(&running.service) ||
-        !(background ? prepare_quietly : prepare)(&running.service) || !make_plugins(&running) ||
-        !ss_service_make_plans(&running.service))
+    if (!make_service(&running, given))
         goto done;
+    config = running.service->config;
     raise_limits(&running);
-    if (background) {
+    if (config->pid_file != NULL) {
         const char *error_text = "";
 
         switch (
@@ -359,19 +409,15 @@ static int run(const struct ss_config *config, const char *ident)
     exit_code = serve(&running);
     ss_background_leave(&running.background);
 done:
-    close_signals(&running);
-    ss_plugins_close(running.service.plugins);
-    ss_report_stop(&running.report);
-    ss_engine_free(running.engine);
-    free_service(&running.service);
-    ss_helper_end(running.helper);
+    end(&running);
     return exit_code;
 }
 
 /* As far as one can get without a socket, so that what passes here starts too. */
 static int check_config(const struct ss_config *config)
 {
-    struct ss_service service = {.config = config};
+    struct ss_shared shared = {0};
+    struct ss_service service = {.config = config, .shared = &shared};
     bool good;
 
     if (config->program == SS_PROGRAM_MANAGER)
@@ -383,6 +429,7 @@ static int check_config(const struct ss_config *config)
         ss_config_print(config, stdout);
     ss_service_free_profiles(&service);
     ss_acl_release(service.acl);
+    ss_shared_clear(&shared);
     return good ? 0 : EXIT_FATAL;
 }
 

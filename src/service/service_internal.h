@@ -6,7 +6,9 @@
 #include "codec/profile.h"
 #include "config/config.h"
 #include "relay/engine.h"
+#include "service/keying.h"
 #include "service/plugin.h"
+#include "service/sockets.h"
 
 /* One socket to listen on. */
 struct ss_plan {
@@ -15,15 +17,21 @@ struct ss_plan {
     bool udp;
     struct ss_listener_options options; /* its role is made of: */
     struct ss_role_options role;
-    /* Of the two the one that it became, once bound. */
-    const struct ss_listener *listener;
-    const struct ss_udp_port *udp_port;
+    bool is_bound;
 };
 
 /* The upstream servers of a client, for one transport; their states are held. */
 struct ss_upstreams {
     struct ss_upstream *list;
     size_t count;
+};
+
+/* A name to listen on, and its address. */
+struct ss_known_name {
+    const char *host;
+    enum ss_status status;
+    struct ss_ip ip;
+    const char *error_text;
 };
 
 /* A plugin that stands before a port of a server. */
@@ -33,14 +41,19 @@ struct ss_plugin_place {
     struct ss_plugin *plugin;
 };
 
+struct ss_reaper;
+
+/* What is served: one configuration with all that is made from it. See generation.h. */
 struct ss_service {
     const struct ss_config *config;
+    struct ss_shared *shared; /* of all that the process serves, one after the other */
 
-    struct ss_salt_memory *salts;
-    struct ss_salt_memory *packet_salts; /* NULL where there is no UDP */
-    struct ss_salt_pool *salt_pool;      /* NULL where no 2022 method is used */
-    struct ss_profile **profiles;        /* one a server of the configuration */
-    struct ss_user_counters **counters;  /* the same: one a user of that server, or NULL */
+    struct ss_config own_config; /* which `config` points to, where it is not another's */
+    atomic_uint holders;
+    struct ss_reaper *reaper;
+    struct ss_service *next_dead;
+
+    struct ss_keying *keyings;           /* one a server of the configuration */
     size_t codec_size, packet_link_size; /* the largest of all profiles */
 
     struct ss_acl *acl; /* NULL: no rules; held */
@@ -48,6 +61,10 @@ struct ss_service {
     struct ss_plugins *plugins; /* NULL where none is used; outlives the places */
     struct ss_plugin_place *places;
     size_t place_count;
+
+    struct ss_known_name *names; /* looked up beforehand, to listen on */
+    size_t name_count;
+    const char *default_host; /* what a client without an address listens on; NULL: not asked yet */
 
     struct ss_plan *plans;
     size_t plan_count; /* tcp_plans + udp_plans */
@@ -73,20 +90,25 @@ void ss_service_log_providers(const struct ss_service *service);
 /* Reads the access control list. False after the error lines. */
 bool ss_service_make_acl(struct ss_service *service);
 
-/* Methods and keys of all servers, a line a method. False after the error lines. */
-bool ss_service_make_profiles(struct ss_service *service);
+/*
+ * Methods and keys of all servers, at the start (`before` is NULL) with a line a method; else what
+ * stays the same is taken from what was served before. False after the error lines.
+ */
+bool ss_service_make_profiles(struct ss_service *service, const struct ss_service *before);
 void ss_service_free_profiles(struct ss_service *service);
 
-/* The error lines of methods and keys; `index` is of the server, `of_user` tells that the fault is
- * one of its users'. */
+/* The error lines of methods and keys; `index` is of the server. */
 void ss_service_log_unknown_method(const char *name);
-void ss_service_log_short_key(const struct ss_method *method, bool is_base64, size_t len);
-void ss_service_log_key_fault(const struct ss_config *config, size_t index,
-                              const struct ss_key_fault *fault, bool of_user);
+void ss_service_log_key_problem(const struct ss_config *config, size_t index,
+                                const struct ss_method *method,
+                                const struct ss_key_problem *problem);
+/* What is wrong with a key, without saying whose it is. */
+void ss_service_key_text(char *text, size_t size, enum ss_program program,
+                         const struct ss_method *method, const struct ss_key_problem *problem);
 void ss_service_warn_of_streams(void);
 
 /* What has been relayed so far: totals, and the ports and users that had most of it. */
-void ss_service_log_traffic(const struct ss_service *service, struct ss_engine *engine);
+void ss_service_log_traffic(const struct ss_service *service, const struct ss_sockets *sockets);
 
 /* The same by port, as the classic programs count: what clients have sent as it came, what targets
  * have sent as payload. To be freed; NULL when memory is out. */
@@ -94,14 +116,22 @@ struct ss_port_traffic {
     uint16_t port;
     uint64_t rx_bytes, tx_bytes;
 };
-struct ss_port_traffic *ss_service_port_traffic(const struct ss_service *service, size_t *count);
+struct ss_port_traffic *ss_service_port_traffic(const struct ss_sockets *sockets, size_t *count);
 
 /* Whether there can be plans at all, as far as no name has to be looked up for it. False after the
  * error lines. */
 bool ss_service_plans_fit(const struct ss_config *config);
-/* Which sockets there will be, of a configuration whose plans fit; looks names up. False after the
- * error lines. */
-bool ss_service_make_plans(struct ss_service *service);
+/* Looks the names up that there are to listen on, for plans that are made later and elsewhere. */
+SS_CHECKED enum ss_status ss_service_look_names_up(struct ss_service *service);
+/* The address of a host to listen on, looked up now if it was not. */
+SS_CHECKED enum ss_status ss_service_name(const struct ss_service *service, struct ss_ip *ip,
+                                          const char *host, const char **error_text);
+/*
+ * Which sockets there will be, of a configuration whose plans fit; looks names up that were not.
+ * What is known of upstream servers is taken over from `before`, which may be NULL. False after the
+ * error lines.
+ */
+bool ss_service_make_plans(struct ss_service *service, const struct ss_service *before);
 /* Whether a server of the configuration has a plugin. */
 bool ss_service_uses_plugins(const struct ss_config *config);
 /* Holds the plugins of all servers. False after the error line. */
@@ -132,7 +162,12 @@ bool ss_service_wants_udp(const struct ss_config *config, bool *only);
  * lines. */
 bool ss_service_may_redirect(const struct ss_service *service);
 
-/* Binds them all, a line each. False after the error lines. */
-bool ss_service_listen(struct ss_service *service, struct ss_engine *engine);
+/*
+ * The sockets of the plans become those that are open: a line for each that is opened, and
+ * `before`, which may be NULL, is what was served until then. False after the error lines; then all
+ * is as it was.
+ */
+bool ss_service_listen(struct ss_service *service, const struct ss_service *before,
+                       struct ss_sockets *sockets, struct ss_sockets_change *change);
 
 #endif

@@ -100,25 +100,19 @@ static size_t join_ports(struct line *lines, size_t count, size_t *ports)
 }
 
 /* All addresses and both transports of a port together, where there are several ports. */
-static void log_ports(const struct ss_service *service)
+static void log_ports(const struct ss_sockets *sockets)
 {
-    struct line *lines = calloc(service->plan_count + 1, sizeof *lines);
+    struct line *lines = calloc(sockets->count + 1, sizeof *lines);
     size_t count = 0, ports;
 
     if (lines == NULL)
         return;
-    for (size_t i = 0; i < service->plan_count; i++) {
-        const struct ss_plan *plan = &service->plans[i];
+    for (size_t i = 0; i < sockets->count; i++) {
         struct ss_traffic traffic;
 
-        if (plan->listener != NULL)
-            ss_listener_traffic(plan->listener, &traffic);
-        else if (plan->udp_port != NULL)
-            ss_udp_port_traffic(plan->udp_port, &traffic);
-        else
-            continue;
+        ss_open_socket_traffic(&sockets->list[i], &traffic);
         lines[count++] =
-            (struct line){.port = plan->port,
+            (struct line){.port = sockets->list[i].port,
                           .sessions = traffic.sessions_opened + traffic.associations_opened,
                           .rx_bytes = traffic.rx_bytes,
                           .tx_bytes = traffic.tx_bytes};
@@ -127,6 +121,26 @@ static void log_ports(const struct ss_service *service)
     if (ports > 1)
         log_lines(lines, count, "ports");
     free(lines);
+}
+
+/* The users of a server that have relayed anything; how many lines there are then. */
+static size_t add_users(struct line *lines, size_t count, const struct ss_users *users,
+                        uint16_t port)
+{
+    for (size_t i = 0; i < ss_users_count(users); i++) {
+        const struct ss_user *user = ss_users_get(users, i);
+        struct ss_user_counters *counters = user->tag;
+        const struct line line = {
+            .name = user->name,
+            .port = port,
+            .sessions = atomic_load_explicit(&counters->sessions, memory_order_relaxed),
+            .rx_bytes = atomic_load_explicit(&counters->rx_bytes, memory_order_relaxed),
+            .tx_bytes = atomic_load_explicit(&counters->tx_bytes, memory_order_relaxed)};
+
+        if (line.sessions != 0)
+            lines[count++] = line;
+    }
+    return count;
 }
 
 static void log_users(const struct ss_service *service)
@@ -139,28 +153,17 @@ static void log_users(const struct ss_service *service)
         all += config->servers[i].identity_count;
         servers += config->servers[i].identity_count != 0;
     }
-    if (all == 0)
-        return;
-    lines = calloc(all, sizeof *lines);
-    if (lines == NULL)
-        return;
-    for (size_t i = 0; i < config->server_count; i++) {
-        const struct ss_config_server *server = &config->servers[i];
+    lines = all != 0 ? calloc(all, sizeof *lines) : NULL;
+    for (size_t i = 0; lines != NULL && i < config->server_count; i++) {
+        struct ss_users *users = ss_profile_hold_users(service->keyings[i].profile);
 
-        for (size_t u = 0; u < server->identity_count; u++) {
-            struct ss_user_counters *counters = &service->counters[i][u];
-            const struct line line = {
-                .name = server->identities[u].name,
-                .port = servers > 1 ? server->addresses[0].port : 0,
-                .sessions = atomic_load_explicit(&counters->sessions, memory_order_relaxed),
-                .rx_bytes = atomic_load_explicit(&counters->rx_bytes, memory_order_relaxed),
-                .tx_bytes = atomic_load_explicit(&counters->tx_bytes, memory_order_relaxed)};
-
-            if (line.sessions != 0)
-                lines[count++] = line;
-        }
+        if (users != NULL)
+            count = add_users(lines, count, users,
+                              servers > 1 ? config->servers[i].addresses[0].port : 0);
+        ss_users_release(users);
     }
-    log_lines(lines, count, "users");
+    if (lines != NULL)
+        log_lines(lines, count, "users");
     free(lines);
 }
 
@@ -184,8 +187,8 @@ static void log_upstream(const struct ss_upstream *upstream, uint64_t now_ms, bo
         snprintf(over_udp, sizeof over_udp,
                  "; UDP chosen %" PRIu64 " times, %" PRIu64 " failures%s", view.associations,
                  view.udp_failures, udp_avoided);
-    ss_log_info("traffic: server %s%s%s:%u: chosen %" PRIu64 " times, %" PRIu64 " connects, %" PRIu64
-                " failures, %s%s%s",
+    ss_log_info("traffic: server %s%s%s:%u: chosen %" PRIu64 " times, %" PRIu64
+                " connects, %" PRIu64 " failures, %s%s%s",
                 bracket ? "[" : "", upstream->endpoint.host, bracket ? "]" : "",
                 upstream->endpoint.port, view.chosen, view.connects, view.failures, time, avoided,
                 over_udp);
@@ -206,37 +209,34 @@ static void log_upstreams(const struct ss_service *service, struct ss_engine *en
             log_upstream(&udp->list[i], now_ms, true);
 }
 
-struct ss_port_traffic *ss_service_port_traffic(const struct ss_service *service, size_t *count)
+struct ss_port_traffic *ss_service_port_traffic(const struct ss_sockets *sockets, size_t *count)
 {
-    struct ss_port_traffic *ports = calloc(service->plan_count + 1, sizeof *ports);
+    struct ss_port_traffic *ports = calloc(sockets->count + 1, sizeof *ports);
 
     *count = 0;
-    for (size_t i = 0; ports != NULL && i < service->plan_count; i++) {
-        const struct ss_plan *plan = &service->plans[i];
-        struct ss_traffic traffic = {0};
+    for (size_t i = 0; ports != NULL && i < sockets->count; i++) {
+        const struct ss_open_socket *socket = &sockets->list[i];
+        struct ss_traffic traffic;
         size_t at = 0;
 
-        if (plan->listener != NULL)
-            ss_listener_traffic(plan->listener, &traffic);
-        else if (plan->udp_port != NULL)
-            ss_udp_port_traffic(plan->udp_port, &traffic);
-        while (at < *count && ports[at].port != plan->port)
+        ss_open_socket_traffic(socket, &traffic);
+        while (at < *count && ports[at].port != socket->port)
             at++;
         if (at == *count)
-            ports[(*count)++].port = plan->port;
+            ports[(*count)++].port = socket->port;
         ports[at].rx_bytes += traffic.rx_wire_bytes;
         ports[at].tx_bytes += traffic.tx_bytes;
     }
     return ports;
 }
 
-void ss_service_log_traffic(const struct ss_service *service, struct ss_engine *engine)
+void ss_service_log_traffic(const struct ss_service *service, const struct ss_sockets *sockets)
 {
-    log_totals(engine, service->udp_bound != 0);
+    log_totals(sockets->engine, service->udp_bound != 0);
     if (service->config->program != SS_PROGRAM_SERVER) {
-        log_upstreams(service, engine);
+        log_upstreams(service, sockets->engine);
         return;
     }
-    log_ports(service);
+    log_ports(sockets);
     log_users(service);
 }

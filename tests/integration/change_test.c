@@ -17,14 +17,18 @@ static unsigned workers = 1;
 
 #define KEY_16_A "AAECAwQFBgcICQoLDA0ODw=="
 #define KEY_16_B "ERECAwQFBgcICQoLDA0ODw=="
+#define KEY_16_C "ISECAwQFBgcICQoLDA0ODw=="
 #define KEY_32_A "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 #define KEY_32_B "ERECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+#define KEY_32_C "ISECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
+/* Keys a, b and c. */
 static const char *key(char which)
 {
-    if (ss_method_find(rig_method)->key_len == 16)
-        return which == 'a' ? KEY_16_A : KEY_16_B;
-    return which == 'a' ? KEY_32_A : KEY_32_B;
+    static const char *const keys[2][3] = {{KEY_16_A, KEY_16_B, KEY_16_C},
+                                           {KEY_32_A, KEY_32_B, KEY_32_C}};
+
+    return keys[ss_method_find(rig_method)->key_len != 16][which - 'a'];
 }
 
 /* Two clients of one server, with the same key at first, and a target for each. */
@@ -573,7 +577,7 @@ static void a_removed_user_loses_its_sessions(void **state)
     chain->options = rig_defaults();
     chain->options.engine.workers = workers;
     chain->options.udp = true;
-    chain->options.password = key('b');
+    chain->options.password = key('c');
     chain->options.users = users_of(&ann, &bob);
     rig_target_start(&chain->target, rig_serve_echo);
     rig_target_start(&chain->second, rig_serve_echo);
@@ -582,9 +586,9 @@ static void a_removed_user_loses_its_sessions(void **state)
     ss_users_release(chain->options.users);
     chain->options.users = NULL;
     chain->options.password = password;
-    snprintf(password, sizeof password, "%s:%s", key('b'), key('a'));
+    snprintf(password, sizeof password, "%s:%s", key('c'), key('a'));
     rig_local_start(&chain->local, &chain->options, chain->server.port);
-    snprintf(password, sizeof password, "%s:%s", key('b'), key('b'));
+    snprintf(password, sizeof password, "%s:%s", key('c'), key('b'));
     rig_local_start(&chain->other, &chain->options, chain->server.port);
 
     fds[0] = rig_socks_connect(chain->local.port, chain->target.port);

@@ -25,6 +25,7 @@ static void keep(enum ss_log_level level, const char *text)
 /* A configuration as the programs read it, and the service made of it. */
 struct planned {
     struct ss_config config;
+    struct ss_shared shared;
     struct ss_service service;
     bool good; /* the plans are made and settled */
 };
@@ -56,9 +57,11 @@ static struct planned *plan(enum ss_program program, const char *json)
     ss_log_set_sink(keep);
     assert_true(ss_config_read(&planned->config, program, 3, arguments, read_file, &exit_code));
     planned->service.config = &planned->config;
-    planned->good =
-        ss_service_supports(&planned->config) && ss_service_make_profiles(&planned->service) &&
-        ss_service_plans_fit(&planned->config) && ss_service_make_plans(&planned->service);
+    planned->service.shared = &planned->shared;
+    planned->good = ss_service_supports(&planned->config) &&
+                    ss_service_make_profiles(&planned->service, NULL) &&
+                    ss_service_plans_fit(&planned->config) &&
+                    ss_service_make_plans(&planned->service, NULL);
     if (planned->good)
         ss_service_settle_plans(&planned->service);
     ss_log_set_sink(NULL);
@@ -69,6 +72,7 @@ static void end(struct planned *planned)
 {
     ss_service_free_plans(&planned->service);
     ss_service_free_profiles(&planned->service);
+    ss_shared_clear(&planned->shared);
     ss_config_free(&planned->config);
     free(planned);
 }
@@ -97,9 +101,9 @@ static void each_address_is_planned_for_each_transport(void **state)
         assert_int_equal(p->service.udp_plans, cases[i].udp);
         assert_int_equal(p->service.plan_count, cases[i].tcp + cases[i].udp);
         /* Salts of datagrams are remembered apart, where there are any. */
-        assert_int_equal(p->service.packet_salts != NULL, cases[i].udp != 0);
+        assert_int_equal(p->shared.packet_salts != NULL, cases[i].udp != 0);
         for (size_t k = 0; k < p->service.plan_count; k++)
-            assert_ptr_equal(p->service.plans[k].role.profile, p->service.profiles[0]);
+            assert_ptr_equal(p->service.plans[k].role.profile, p->service.keyings[0].profile);
         end(p);
     }
 }
@@ -118,8 +122,8 @@ static void servers_of_one_process_have_modes_and_keys_of_their_own(void **state
     assert_int_equal(p->service.plan_count, 2);
     assert_false(p->service.plans[0].udp);
     assert_true(p->service.plans[1].udp);
-    assert_ptr_equal(p->service.plans[0].role.profile, p->service.profiles[0]);
-    assert_ptr_equal(p->service.plans[1].role.profile, p->service.profiles[1]);
+    assert_ptr_equal(p->service.plans[0].role.profile, p->service.keyings[0].profile);
+    assert_ptr_equal(p->service.plans[1].role.profile, p->service.keyings[1].profile);
     end(p);
 }
 
@@ -170,11 +174,11 @@ static void upstream_servers_are_used_for_what_they_are_for(void **state)
     assert_true(p->good);
     assert_int_equal(tcp->upstream_count, 3);
     assert_string_equal(tcp->upstreams[0].endpoint.host, "192.0.2.1");
-    assert_ptr_equal(tcp->upstreams[0].profile, p->service.profiles[0]);
-    assert_ptr_equal(tcp->upstreams[2].profile, p->service.profiles[1]);
+    assert_ptr_equal(tcp->upstreams[0].profile, p->service.keyings[0].profile);
+    assert_ptr_equal(tcp->upstreams[2].profile, p->service.keyings[1].profile);
     assert_int_equal(udp->upstream_count, 2);
     assert_string_equal(udp->upstreams[0].endpoint.host, "192.0.2.2");
-    assert_ptr_equal(udp->upstreams[0].profile, p->service.profiles[1]);
+    assert_ptr_equal(udp->upstreams[0].profile, p->service.keyings[1].profile);
     assert_null(tcp->profile);
     end(p);
 

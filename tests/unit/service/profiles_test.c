@@ -45,7 +45,8 @@ static bool can_serve(enum ss_program program, struct ss_config_server *server)
                                .server_count = 1,
                                .salt_memory = 1000,
                                .salt_pool = 1000};
-    struct ss_service service = {.config = &config};
+    struct ss_shared shared = {0};
+    struct ss_service service = {.config = &config, .shared = &shared};
     const struct ss_method *method = ss_method_find(server->method);
     bool made;
 
@@ -53,11 +54,12 @@ static bool can_serve(enum ss_program program, struct ss_config_server *server)
     server->address_count = 1;
     line_count = 0;
     ss_log_set_sink(keep);
-    made = ss_service_make_profiles(&service);
+    made = ss_service_make_profiles(&service, NULL);
     ss_log_set_sink(NULL);
     assert_true(!made || service.codec_size > 0);
-    assert_true(!made || (service.salt_pool != NULL) == (method->family == SS_METHODS_2022));
+    assert_true(!made || (shared.salt_pool != NULL) == (method->family == SS_METHODS_2022));
     ss_service_free_profiles(&service);
+    ss_shared_clear(&shared);
     return made;
 }
 
