@@ -27,6 +27,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import lists  # noqa: E402
+import more_servers  # noqa: E402
 from support import dns_stub, plugins, ports, proc, programs, socks, targets, wait  # noqa: E402
 
 KINDS = ("mallocs", "callocs", "reallocs", "aligned", "maps")
@@ -188,6 +189,8 @@ def main():
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--plugin", action="store_true")
     parser.add_argument("--acl", choices=("proxy", "bypass"))
+    parser.add_argument("--servers", action="store_true",
+                        help="two servers more for the clients")
     parser.add_argument("--trace", type=int, default=0)
     parser.add_argument("--self-test", metavar="PROGRAM")
     options = parser.parse_args()
@@ -233,21 +236,23 @@ def main():
             fixture.await_relaying()
 
     start("server", server, *server_arguments, *server_list)
-    start("local", local, "-l", local, *local_list)
-    start("tunnel", tunnel, "-l", tunnel, "-L", "%s:%d" % (options.target, target.port))
+    more = more_servers.MoreServers(options, common, silent=True)
+    start("local", local, "-l", local, *local_list, *more.arguments)
+    start("tunnel", tunnel, "-l", tunnel, "-L", "%s:%d" % (options.target, target.port),
+          *more.arguments)
     refusals = [(options.target, refused)] + [(lists.BLOCKED, 9)] * bool(options.acl)
     loads = [Load(local, (options.target, target.port), *refusals), Load(tunnel, None)]
 
     # As many at once as will ever be, so that no table of a library grows later.
     for load in loads:
         load.run(50, 40)
-    settle(running.values())
+    settle([*running.values(), *more.programs])
     before = {name: audit.allocations() for name, audit in audits.items()}
     for name, audit in audits.items():
         if options.program in (name, "all"):
             audit.trace(options.trace)
     counts = [load.run(options.connections, 20) for load in loads]
-    settle(running.values())
+    settle([*running.values(), *more.programs])
     after = {name: audit.allocations() for name, audit in audits.items()}
 
     connections = {"server": sum(counts), "local": counts[0], "tunnel": counts[1]}
@@ -263,6 +268,7 @@ def main():
             print(program.log)
     for program in running.values():
         program.stop()
+    more.stop()
     sys.exit(1 if failed else 0)
 
 

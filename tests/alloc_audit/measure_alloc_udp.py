@@ -20,6 +20,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import lists  # noqa: E402
+import more_servers  # noqa: E402
 from measure_alloc import Audit  # noqa: E402
 from support import dns_stub, ports, proc, programs, udp, wait  # noqa: E402
 
@@ -112,6 +113,8 @@ def main():
     parser.add_argument("--workers", default="1")
     parser.add_argument("--datagrams", type=int, default=3000)
     parser.add_argument("--acl", choices=("proxy", "bypass"))
+    parser.add_argument("--servers", action="store_true",
+                        help="two servers more for the clients")
     parser.add_argument("--trace", type=int, default=0)
     options = parser.parse_args()
     if programs.sanitizer(programs.find(options.bin, "ss-server")):
@@ -143,8 +146,10 @@ def main():
         running[name] = program
 
     start("server", server, *server_arguments, *server_list)
-    start("local", local, "-l", local, *local_list)
-    start("tunnel", tunnel, "-l", tunnel, "-L", "%s:%d" % (options.target, target.port))
+    more = more_servers.MoreServers(options, common, silent=False)
+    start("local", local, "-l", local, *local_list, *more.arguments)
+    start("tunnel", tunnel, "-l", tunnel, "-L", "%s:%d" % (options.target, target.port),
+          *more.arguments)
     loads = [Load(local, server, (options.target, target.port)), Load(tunnel, server, None)]
 
     for load in loads:
@@ -169,6 +174,7 @@ def main():
             print(program.log)
     for program in running.values():
         program.stop()
+    more.stop()
     sys.exit(1 if failed else 0)
 
 
