@@ -30,7 +30,7 @@ enum ss_status ss_outgoing_connect(struct ss_worker *worker, struct ss_session *
     const struct ss_engine_options *options = &worker->engine->options;
     bool near = is_near(outgoing);
     const struct ss_dial_options how = {
-        .mptcp = options->mptcp && outgoing->upstream && !near,
+        .mptcp = options->mptcp && outgoing->upstream,
         .fast_open = outgoing->fast_open,
         .interface = near ? NULL : options->interface,
         .interface_required = options->interface_required,
