@@ -27,8 +27,8 @@ static void on_fault(void *owner, const struct ss_acl_fault *fault)
                  fault->fatal ? "; what the list is to keep out would come in" : "");
 }
 
-/* False when the program can't go on without it. */
-static bool read_list(char **text, size_t *len, const struct ss_config *config)
+/* False when the program can't go on without it, or is better off with the one that it has. */
+static bool read_list(char **text, size_t *len, const struct ss_config *config, bool again)
 {
     enum ss_status status = ss_file_read(text, len, config->acl, SS_ACL_TEXT_MAX);
 
@@ -36,7 +36,7 @@ static bool read_list(char **text, size_t *len, const struct ss_config *config)
         return true;
     *text = NULL;
     ss_log_error("Invalid acl path.");
-    if (config->program == SS_PROGRAM_LOCAL && config->task != SS_TASK_CHECK_CONFIG) {
+    if (config->program == SS_PROGRAM_LOCAL && config->task != SS_TASK_CHECK_CONFIG && !again) {
         ss_log_error("%s: %s; everything goes through the server", config->acl,
                      ss_status_text(status));
         return true;
@@ -69,7 +69,7 @@ static bool parse(struct ss_service *service, const struct ss_view *texts, size_
 }
 
 /* ss-manager hands the file on to its servers: here it only sees to it that they can start. */
-bool ss_service_make_acl(struct ss_service *service)
+bool ss_service_make_acl(struct ss_service *service, bool again)
 {
     const struct ss_config *config = service->config;
     const bool is_server = (config->program & (SS_PROGRAM_SERVER | SS_PROGRAM_MANAGER)) != 0;
@@ -82,7 +82,7 @@ bool ss_service_make_acl(struct ss_service *service)
     if (has_file) {
         if (config->program != SS_PROGRAM_MANAGER)
             ss_log_info("initializing acl...");
-        good = read_list(&text, &len, config);
+        good = read_list(&text, &len, config, again);
         if (text != NULL)
             texts[count++] = (struct ss_view){(const uint8_t *)text, len};
     }

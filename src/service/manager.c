@@ -287,7 +287,7 @@ static void raise_limits(const struct ss_config *config)
 static bool acl_is_fine(const struct ss_config *config)
 {
     struct ss_service service = {.config = config};
-    bool fine = ss_service_make_acl(&service);
+    bool fine = ss_service_make_acl(&service, false);
 
     ss_acl_release(service.acl);
     return fine;

@@ -356,7 +356,7 @@ static bool make_service(struct running *running, struct ss_config *config)
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
         return false;
     }
-    if (!ss_service_make_acl(running->service) ||
+    if (!ss_service_make_acl(running->service, false) ||
         !(background ? prepare_quietly : prepare)(running->service) || !make_plugins(running))
         return false;
     running->service->plugins = running->plugins;
@@ -423,7 +423,7 @@ static int check_config(const struct ss_config *config)
     if (config->program == SS_PROGRAM_MANAGER)
         good = ss_manager_check(config);
     else
-        good = ss_service_make_acl(&service) && prepare(&service);
+        good = ss_service_make_acl(&service, false) && prepare(&service);
 
     if (good)
         ss_config_print(config, stdout);

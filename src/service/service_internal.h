@@ -87,8 +87,9 @@ void ss_service_log_options(const struct ss_config *config);
 void ss_service_log_methods(const struct ss_config *config);
 void ss_service_log_providers(const struct ss_service *service);
 
-/* Reads the access control list. False after the error lines. */
-bool ss_service_make_acl(struct ss_service *service);
+/* Reads the access control list; `again`: while one may be in force, which is to stay if this one
+ * can't be read. False after the error lines. */
+bool ss_service_make_acl(struct ss_service *service, bool again);
 
 /*
  * Methods and keys of all servers, at the start (`before` is NULL) with a line a method; else what
