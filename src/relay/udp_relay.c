@@ -1,4 +1,4 @@
-/* Datagrams: in at a port, out at an association's socket, and back. */
+/* Datagrams: in at a port, and out at an association's socket. */
 #include "relay/udp_relay.h"
 
 #include <inttypes.h>
@@ -7,27 +7,16 @@
 
 #include "acl/acl.h"
 #include "base/log.h"
-#include "net/socket.h"
-#include "net/sockopt.h"
 #include "proto/socks5.h"
 #include "relay/access.h"
 #include "relay/engine_internal.h"
 #include "relay/session_limits.h"
 #include "relay/udp_name.h"
-#include "relay/udp_out.h"
-
-/* Batches in one round of events, then others have their turn. */
-#define BATCHES_MAX 4
-
-/* In front of a SOCKS5 datagram: two reserved bytes and the fragment number. */
-#define SOCKS5_UDP_PREFIX 3
 
 static int64_t now_s(void)
 {
     return (int64_t)time(NULL);
 }
-
-/* -- from a client -- */
 
 /* What a client's datagram says. `address` lies right in front of `payload`, but for a fixed
  * target. */
@@ -92,8 +81,8 @@ static bool read_socks5_request(struct ss_udp_port *port, struct request *reques
     if (ss_socks5_read_udp(&in, &request->target) != SS_OK)
         return false;
     request->payload = (struct ss_span){.ptr = bytes->ptr + (bytes->len - in.len), .len = in.len};
-    request->address = (struct ss_view){.ptr = bytes->ptr + SOCKS5_UDP_PREFIX,
-                                        .len = bytes->len - in.len - SOCKS5_UDP_PREFIX};
+    request->address = (struct ss_view){.ptr = bytes->ptr + SS_SOCKS5_UDP_PREFIX,
+                                        .len = bytes->len - in.len - SS_SOCKS5_UDP_PREFIX};
     return true;
 }
 
@@ -319,14 +308,6 @@ static void count_up(struct ss_association *association, size_t len)
         atomic_fetch_add_explicit(&association->user->rx_bytes, len, memory_order_relaxed);
 }
 
-static void count_down(struct ss_association *association, size_t len)
-{
-    ss_count(&association->port->counters->tx_bytes, len);
-    ss_count(&association->port->counters->tx_datagrams, 1);
-    if (association->user != NULL)
-        atomic_fetch_add_explicit(&association->user->tx_bytes, len, memory_order_relaxed);
-}
-
 static struct ss_association *association_for(struct ss_udp_port *port,
                                               const struct request *request)
 {
@@ -353,7 +334,7 @@ static struct ss_association *association_for(struct ss_udp_port *port,
     return association;
 }
 
-static bool is_too_large(const struct ss_udp_port *port, size_t payload_len)
+bool ss_udp_is_too_large(const struct ss_udp_port *port, size_t payload_len)
 {
     uint32_t mtu = port->relay->engine->options.mtu;
 
@@ -371,7 +352,7 @@ static void from_client(struct ss_udp_port *port, const struct ss_datagram *data
     ss_count(&port->counters->rx_wire_bytes, datagram->bytes.len);
     if (ss_access_refuses_client(port->relay->engine, port->role, &datagram->peer.ip))
         return;
-    if (!read_request(port, &request) || is_too_large(port, request.payload.len))
+    if (!read_request(port, &request) || ss_udp_is_too_large(port, request.payload.len))
         return;
     association = association_for(port, &request);
     if (association == NULL)
@@ -402,174 +383,13 @@ void ss_udp_port_receive(struct ss_udp_port *port, int fd, const struct ss_addr 
     struct ss_udp_relay *relay = port->relay;
     struct ss_datagram got[SS_UDP_BATCH];
 
-    for (int i = 0; i < BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
+    for (int i = 0; i < SS_UDP_BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
         size_t count = ss_udp_receive(relay->inbox, fd, got);
 
         for (size_t k = 0; k < count; k++) {
             if (original != NULL)
                 got[k].original = *original;
             from_client(port, &got[k]);
-        }
-        ss_udp_flush(relay->outbox);
-        if (count < SS_UDP_BATCH && !ss_udp_holds_more(relay->inbox))
-            break;
-    }
-}
-
-/* -- back to the client -- */
-
-static void send_to_client(struct ss_association *association, struct ss_view bytes)
-{
-    struct ss_udp_port *port = association->port;
-
-    ss_udp_send(port->relay->outbox, port->fd, port->family, &association->client,
-                &association->local, bytes);
-}
-
-/* Answers a SOCKS5 client: the prefix goes in front of the address, which lies before the payload.
- */
-static struct ss_view with_socks5_prefix(struct ss_view address, size_t payload_len)
-{
-    uint8_t *first = (uint8_t *)(uintptr_t)address.ptr - SOCKS5_UDP_PREFIX;
-
-    memset(first, 0, SOCKS5_UDP_PREFIX);
-    return (struct ss_view){.ptr = first, .len = SOCKS5_UDP_PREFIX + address.len + payload_len};
-}
-
-static void from_upstream(struct ss_association *association, const struct ss_datagram *datagram)
-{
-    struct ss_udp_port *port = association->port;
-    struct ss_packet_opened opened;
-
-    if (ss_packet_open_reply(association->codec, association->link, datagram->bytes, now_s(),
-                             &opened) != SS_OK) {
-        ss_log_debug("[udp] a datagram from a server could not be opened");
-        return;
-    }
-    ss_udp_upstream_answered(association);
-    if (is_too_large(port, opened.payload.len))
-        return;
-    ss_association_touch(association);
-    count_down(association, opened.payload.len);
-    if (port->role->options.ingress == SS_INGRESS_SOCKS5)
-        send_to_client(association, with_socks5_prefix(opened.address, opened.payload.len));
-    else if (port->role->options.ingress == SS_INGRESS_REDIRECT)
-        ss_udp_redirect_answer(association, &opened.target,
-                               (struct ss_view){opened.payload.ptr, opened.payload.len});
-    else
-        send_to_client(association, (struct ss_view){opened.payload.ptr, opened.payload.len});
-}
-
-/*
- * Any target may answer, but none that may not be sent to: nobody asked it. What is passed back as
- * it is comes from the next server alone, since nothing here tells whether it is more than noise.
- */
-static bool may_answer(const struct ss_association *association, const struct ss_addr *peer)
-{
-    const struct ss_role_options *options = &association->port->role->options;
-    const struct ss_addr *next = &association->next;
-
-    if (association->passes_on)
-        return peer->port == next->port &&
-               (ss_ip_equal(&peer->ip, &next->ip) || ss_ip_is_any(&next->ip));
-    return options->acl == NULL || options->egress != SS_EGRESS_DIRECT ||
-           !ss_acl_outbound_blocked(options->acl, &peer->ip, true);
-}
-
-/* Writes the sender's address in front of the payload; there is room. */
-static struct ss_view put_origin(const struct ss_datagram *datagram)
-{
-    uint8_t bytes[SS_TARGET_MAX];
-    struct ss_writer out = {.ptr = bytes, .len = sizeof bytes};
-    struct ss_target origin;
-    size_t len;
-
-    ss_target_from_addr(&origin, &datagram->peer);
-    if (ss_target_write(&out, &origin) != SS_OK)
-        return (struct ss_view){0};
-    len = sizeof bytes - out.len;
-    memcpy(datagram->bytes.ptr - len, bytes, len);
-    return (struct ss_view){.ptr = datagram->bytes.ptr - len, .len = len};
-}
-
-static void from_target(struct ss_association *association, const struct ss_datagram *datagram)
-{
-    struct ss_udp_port *port = association->port;
-    struct ss_view address;
-    const struct ss_packet_payload payload = {.bytes = datagram->bytes,
-                                              .head = SS_UDP_HEADROOM,
-                                              .tail = SS_UDP_TAILROOM,
-                                              .link = association->link};
-    struct ss_view sealed;
-
-    if (!may_answer(association, &datagram->peer) || is_too_large(port, datagram->bytes.len))
-        return;
-    if (!ss_datagram_is_granted(port->role, association->user, datagram->bytes.len,
-                                port->relay->worker))
-        return;
-    ss_association_touch(association);
-    count_down(association, datagram->bytes.len);
-    if (association->passes_on) {
-        send_to_client(association, (struct ss_view){datagram->bytes.ptr, datagram->bytes.len});
-        return;
-    }
-    address = put_origin(datagram);
-    switch (port->role->options.ingress) {
-    case SS_INGRESS_SHADOWSOCKS:
-        if (ss_packet_seal_in_place(port->codec, address, &payload, now_s(), &sealed) == SS_OK)
-            send_to_client(association, sealed);
-        break;
-    case SS_INGRESS_SOCKS5:
-        send_to_client(association, with_socks5_prefix(address, datagram->bytes.len));
-        break;
-    case SS_INGRESS_FIXED:
-        send_to_client(association, (struct ss_view){datagram->bytes.ptr, datagram->bytes.len});
-        break;
-    case SS_INGRESS_REDIRECT: {
-        struct ss_target origin;
-
-        ss_target_from_addr(&origin, &datagram->peer);
-        ss_udp_redirect_answer(association, &origin,
-                               (struct ss_view){datagram->bytes.ptr, datagram->bytes.len});
-        break;
-    }
-    }
-}
-
-/* What came back for datagrams that were sent. libuv stops watching a socket that has an error. */
-static void take_errors(struct ss_udp_out *out)
-{
-    struct ss_addr to;
-
-    while (ss_sockopt_next_unreachable(out->fd, &to))
-        ss_udp_upstream_refused(out->association, &to);
-    uv_poll_start(&out->poll, UV_READABLE, ss_udp_out_readable);
-}
-
-void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
-{
-    struct ss_udp_out *out = poll->data;
-    struct ss_association *association = out->association;
-    struct ss_udp_relay *relay = out->relay;
-    struct ss_datagram got[SS_UDP_BATCH];
-    bool upstream;
-
-    (void)events;
-    if (association == NULL)
-        return;
-    if (status != 0) {
-        take_errors(out);
-        return;
-    }
-    upstream = association->port->role->options.egress == SS_EGRESS_UPSTREAM && !out->direct;
-    for (int i = 0; i < BATCHES_MAX || ss_udp_holds_more(relay->inbox); i++) {
-        size_t count = ss_udp_receive(relay->inbox, out->fd, got);
-
-        for (size_t k = 0; k < count; k++) {
-            if (upstream)
-                from_upstream(association, &got[k]);
-            else
-                from_target(association, &got[k]);
         }
         ss_udp_flush(relay->outbox);
         if (count < SS_UDP_BATCH && !ss_udp_holds_more(relay->inbox))

@@ -63,6 +63,15 @@ void ss_udp_relay_free(struct ss_udp_relay *relay); /* NULL is fine */
 void ss_udp_relay_expire(struct ss_udp_relay *relay, uint64_t now_ms);
 uint64_t ss_udp_relay_due_ms(struct ss_udp_relay *relay);
 
+/* Batches in one round of events, then others have their turn. */
+#define SS_UDP_BATCHES_MAX 4
+
+/* In front of a SOCKS5 datagram: two reserved bytes and the fragment number. */
+#define SS_SOCKS5_UDP_PREFIX 3
+
+/* Whether a payload is above the MTU that was set, after a line that says so. */
+bool ss_udp_is_too_large(const struct ss_udp_port *port, size_t payload_len);
+
 /* The poll callback of a port: what clients send. */
 void ss_udp_port_readable(uv_poll_t *poll, int status, int events);
 
