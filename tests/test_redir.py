@@ -17,8 +17,8 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import case, dns, netns, ports, proc, programs, router, socks, targets  # noqa: E402
-from support import udp, wait  # noqa: E402
+from support import case, dns, netns, plugins, ports, proc, programs, router  # noqa: E402
+from support import socks, targets, udp, wait  # noqa: E402
 from support.case import settings  # noqa: E402
 
 rig = None
@@ -165,6 +165,20 @@ class RouterCase(case.Case):
         data, source = client.recvfrom(1 << 16)
         self.assertEqual((data, source[:2]), (payload, address))
 
+    def await_echo(self, client, address, seconds=60):
+        """The same, asked again while it is lost."""
+        client.settimeout(1)
+
+        def answered():
+            client.sendto(b"anybody?", address)
+            try:
+                return client.recvfrom(100)
+            except TimeoutError:
+                return None
+
+        data, source = wait.until(answered, seconds, "an answer")
+        self.assertEqual((data, source[:2]), (b"anybody?", address))
+
 
 class Redirected(RouterCase):
     """The rules of ss-nat, by either tool."""
@@ -263,9 +277,72 @@ class Redirected(RouterCase):
                 data, source = client.recvfrom(4096)
                 self.assertEqual(sent.pop(source), data)
             most = max(most, proc.descriptors(redir.pid) - before)
+        # Without answers they go, so that they are in nobody's way.
+        wait.until(lambda: proc.descriptors(redir.pid) <= before + 2, 60, "idle sockets to go")
         self.assertLessEqual(most, ANSWERS_MAX + 4)
         self.assertGreater(most, ANSWERS_MAX // 2)
         self.assertEqual(target.sources, {router.SERVER_SOURCE})
+
+    def test_many_clients_and_many_destinations(self):
+        """More of both than there is room for, all at once: memory and descriptors are bounded, and
+        the last answers are right."""
+        self.internet("--max-associations", "2000")
+        redir = self.redir("-u", "--max-associations", "64")
+        self.rules("nft", "-u", "-6")
+        four, six = self.udp_target(), self.udp_target(ipv6=True)
+        clients = [self.udp_client(n % 2 == 1) for n in range(200)]
+        peak = 0
+        for turn in range(40):
+            for number, client in enumerate(clients):
+                there = turn * 200 + number
+                if number % 2:
+                    client.sendto(b"%d" % there, (router.host6(there % 3000), six.port))
+                else:
+                    client.sendto(b"%d" % there, (router.host(there % 3000), four.port))
+            peak = max(peak, proc.descriptors(redir.pid))
+            if turn == 10:
+                early = proc.private_bytes(redir.pid)
+        self.assertLessEqual(peak, ANSWERS_MAX + 64 + 40)
+        if not self.sanitized:
+            self.assertLess(proc.private_bytes(redir.pid), early + (4 << 20))
+        for ipv6, target in ((False, four), (True, six)):
+            host = router.HOST6 if ipv6 else router.HOST
+            self.await_echo(self.udp_client(ipv6), (host, target.port))
+
+    def test_a_client_known_by_its_link(self):
+        """A client with a link-local address: its answers find the link."""
+        self.internet()
+        self.redir("-u")
+        self.rules("nft", "-u", "-6")
+        rig.ip(rig.client, "address add fe80::77/64 dev eth0 nodad")
+        self.addCleanup(rig.ip, rig.client, "address del fe80::77/64 dev eth0")
+        with rig.inside(rig.client):
+            index = socket.if_nametoindex("eth0")
+            client = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+            client.bind(("fe80::77", 0, 0, index))
+            client.settimeout(10)
+            conn = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+            conn.bind(("fe80::77", 0, 0, index))
+        self.addCleanup(client.close)
+        self.addCleanup(conn.close)
+        target = self.udp_target(ipv6=True)
+        client.sendto(b"hello", (router.HOST6, target.port))
+        data, source = client.recvfrom(100)
+        self.assertEqual((data, source[:2]), (b"hello", (router.HOST6, target.port)))
+        conn.settimeout(10)
+        conn.connect((router.HOST6, self.tcp_target(targets.echo, True).port))
+        self.assert_echoes(conn)
+
+    def test_several_servers(self):
+        """A server that is away is made up for by the other, TCP and UDP."""
+        self.internet()
+        redir = self.redir("-u", "-s", "45.0.0.77", "-s", "%s:9" % router.SERVER, "-t", "5")
+        self.rules("nft", "-u", "-s", "45.0.0.77")
+        echo, target = self.tcp_target(targets.echo), self.udp_target()
+        for _ in range(10):
+            self.assert_echoes(self.dial((router.HOST, echo.port)))
+        self.await_echo(self.udp_client(), (router.HOST, target.port))
+        self.assertTrue(redir.alive)
 
     def test_fragments(self):
         """Datagrams larger than the links are relayed whole."""
@@ -631,6 +708,32 @@ class Loops(RouterCase):
                 redir.stop()
                 upstream.stop()
 
+    def test_the_connection_of_a_plugin_comes_back(self):
+        """A plugin dials the server itself, by a name that it looks up itself."""
+        upstream = self.internet()
+        self.add_host("%s proxy.test" % router.SERVER)
+        for server in (router.SERVER, "proxy.test"):
+            with self.subTest(server=server):
+                plugin = plugins.Fixture("client")
+                redir = self.redir("--plugin", plugin.path, server=server, env=plugin.env)
+                plugin.await_relaying()
+                echo = self.tcp_target(targets.echo)
+                self.rules("nft")
+                conn = self.dial((router.HOST, echo.port))
+                self.assert_echoes(conn)
+                conn.close()
+                nat("-f")
+                rig.nft(REDIRECT_ALL % {"port": self.port})
+                for _ in range(10):
+                    self.assert_refused(rig.client, router.HOST, echo.port)
+                self.assertEqual(len(redir.log_lines(self.OWN)), 1, redir.log)
+                # Each worker may have to look the name up once.
+                self.assertLessEqual(redir.traffic()["total"], 22 + 20 * settings.workers)
+                self.assert_quiet(redir)
+                rig.flush()
+                redir.stop()
+        self.assertTrue(upstream.alive)
+
     def add_host(self, line):
         """A line in /etc/hosts, in a mount namespace of this process."""
         if netns._libc.unshare(0x00020000) != 0:
@@ -728,6 +831,67 @@ class Sockets(RouterCase):
         self.assert_echoes_from(self.udp_client(), (router.HOST, 53))
         self.assert_downloads(router.HOST, self.tcp_target(router.checksum_of(BODY)))
         self.assertEqual(rig.nft_counter("ip count", "unmarked"), 0)
+
+    def test_a_service_unit(self):
+        """R84: an ordinary user with the capabilities that the unit gives, ambient, and no others."""
+        need("setpriv")
+        if os.geteuid() != 0 or in_user_namespace():
+            raise unittest.SkipTest("not root")
+        self.internet()
+        names = "+net_admin,+net_bind_service"
+        path = programs.find(settings.bin, "ss-redir")
+        redir = programs.Program(
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
+             "--bounding-set=-all," + names, "--inh-caps=-all," + names,
+             "--ambient-caps=-all," + names, path, "--workers", settings.workers, "-s",
+             router.SERVER, "-p", "8388", "-l", "443", "-k", case.PASSWORD, "-m", settings.method,
+             "-u", "-T", "-b", "::", "--outbound-fwmark", "42"])
+        self._programs.append(redir)
+        redir.await_listening(443)
+        self.port = 443
+        self.tproxy_rules()
+        rig.nft(COUNTERS)
+        with rig.inside(rig.internet):
+            low = router.AnyHost(port=53)
+        self.addCleanup(low.close)
+        self.assert_echoes_from(self.udp_client(), (router.HOST, 53))
+        self.assert_downloads(router.HOST, self.tcp_target(router.checksum_of(BODY)))
+        self.assertEqual(rig.nft_counter("ip count", "unmarked"), 0)
+
+    def test_marks_of_all_programs(self):
+        """--outbound-fwmark in ss-local, ss-tunnel and ss-server, questions to name servers included."""
+        self.internet()
+        need("nft")
+        rig.nft(COUNTERS.replace("ip daddr 45.0.0.2", "ip daddr 45.0.0.0/15"))
+        echo, target = self.tcp_target(targets.echo), self.udp_target()
+        mark = ["--outbound-fwmark", "42", "-u"]
+        local = self.local_at(router.SERVER, *mark)
+        with contextlib.closing(socks.connect(local.port, (router.HOST, echo.port))) as conn:
+            self.assert_echoes(conn)
+        associate = self.at(rig.router, udp.Associate, local.port)
+        address = (router.HOST, target.port)
+        self.assertEqual(associate.exchange(address, b"x"), (address, b"x"))
+        self.assertGreater(rig.nft_counter("ip count", "marked"), 4)
+
+        asked = self.udp_target(lambda data, source: None)
+        server = self.server(*mark, "-d", "%s:%d" % (router.HOST, asked.port))
+        direct = self.local(server)
+        for host in (router.HOST, "name.test"):
+            with contextlib.suppress(OSError):
+                conn = socks.connect(direct.port, (host, echo.port))
+                self.addCleanup(conn.close)
+                conn.sendall(b"x")
+                if host == router.HOST:
+                    self.assertEqual(conn.recv(1), b"x")
+        wait.until(lambda: asked.count, 10, "a question")
+        self.assertEqual(rig.nft_counter("ip count", "unmarked"), 0)
+
+    def local_at(self, host, *words):
+        port = ports.free_port()
+        started = self.program("ss-local", "-s", host, "-p", "8388", "-l", port, "-k", case.PASSWORD,
+                               "-m", settings.method, *words)
+        started.port = port
+        return started.await_listening(port)
 
     def test_dscp(self):
         """A port of `dscp` marks what goes to the server; the main port does not."""

@@ -27,6 +27,7 @@ static enum ss_status find(struct ss_session *session, struct ss_target *target)
     if (ss_loop_guard_refuses(worker->engine->guard, &worker->dialed, session->role, false,
                               &session->peer, &original, now_ms))
         return SS_ERR_REFUSED;
+    ss_loop_guard_learn(worker, session->role, &session->peer, &original);
     ss_target_from_addr(target, &original);
     return SS_OK;
 }

@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "net/redirect.h"
+#include "relay/worker.h"
+#include "resolver/resolver.h"
 
 #define HINT_INTERVAL_MS 60000
 
@@ -57,8 +59,8 @@ void ss_dialed_note(struct ss_dialed *dialed, const struct ss_addr *server)
 static bool is_upstream(const struct ss_dialed *dialed, const struct ss_role_options *role,
                         const struct ss_addr *destination)
 {
-    for (size_t i = 0; i < role->upstream_count; i++) {
-        const struct ss_endpoint *endpoint = &role->upstreams[i].endpoint;
+    for (size_t i = 0; i < role->guarded_count; i++) {
+        const struct ss_endpoint *endpoint = &role->guarded[i];
         struct ss_ip ip;
 
         if (endpoint->port == destination->port && ss_ip_parse(&ip, endpoint->host) == SS_OK &&
@@ -108,4 +110,32 @@ bool ss_loop_guard_refuses(struct ss_loop_guard *guard, const struct ss_dialed *
         return true;
     }
     return false;
+}
+
+static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *addresses,
+                        size_t count)
+{
+    struct ss_worker *worker = owner;
+
+    worker->dialed.asking = false;
+    for (size_t i = 0; status == SS_OK && i < count; i++)
+        ss_dialed_note(&worker->dialed,
+                       &(struct ss_addr){.ip = addresses[i], .port = worker->dialed.asked_port});
+}
+
+void ss_loop_guard_learn(struct ss_worker *worker, const struct ss_role *role,
+                         const struct ss_addr *client, const struct ss_addr *destination)
+{
+    for (size_t i = 0; i < role->options.guarded_count && !worker->dialed.asking; i++) {
+        const struct ss_endpoint *endpoint = &role->options.guarded[i];
+        struct ss_ip ip;
+
+        if (endpoint->port != destination->port || ss_ip_parse(&ip, endpoint->host) == SS_OK)
+            continue;
+        if (!ss_redirect_is_local(&client->ip))
+            return;
+        worker->dialed.asked_port = endpoint->port;
+        worker->dialed.asking =
+            ss_resolver_ask(worker->resolver, endpoint->host, on_resolved, worker) != NULL;
+    }
 }

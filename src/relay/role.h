@@ -52,8 +52,10 @@ struct ss_role_options {
     const struct ss_acl *acl;   /* SOCKS5 and SHADOWSOCKS; NULL: none */
     struct ss_limiter *limiter; /* SS_INGRESS_SHADOWSOCKS: of the port; NULL: it has no limits */
     bool udp_open;              /* SOCKS5: takes datagrams without an ASSOCIATE connection */
-    bool tproxy;                /* REDIRECT, of TCP: by TPROXY instead of NAT */
-    uint8_t tos;                /* the byte with the DSCP of what goes out; 0: the system's */
+    const struct ss_endpoint *guarded; /* REDIRECT: servers, also those behind plugins, to which */
+    size_t guarded_count;              /* nothing may lead that this machine sends */
+    bool tproxy;                       /* REDIRECT, of TCP: by TPROXY instead of NAT */
+    uint8_t tos;             /* the byte with the DSCP of what goes out; 0: the system's */
     struct ss_ip advertised; /* SOCKS5: told to ASSOCIATE; family 0: the address that was reached */
 
     /* Profiles are held. Everything else that is pointed to lives until this is called, once, by

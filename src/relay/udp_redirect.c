@@ -152,6 +152,12 @@ uint32_t ss_udp_answers_trim(struct ss_udp_answers *answers)
     return answers != NULL ? ss_pool_trim(answers->pool) : 0;
 }
 
+/* Groups, and with IPv4 all that is above them: broadcast and what was never given away. */
+static bool is_multicast(const struct ss_ip *ip)
+{
+    return ip->family == SS_FAMILY_IPV4 ? ip->bytes[0] >= 224 : ip->bytes[0] == 0xff;
+}
+
 /* -- there -- */
 
 bool ss_udp_redirect_target(struct ss_udp_port *port, const struct ss_datagram *datagram,
@@ -169,9 +175,14 @@ bool ss_udp_redirect_target(struct ss_udp_port *port, const struct ss_datagram *
                        "[udp] unable to get dest addr");
         return false;
     }
+    if (is_multicast(&original->ip)) {
+        ss_log_debug("[udp] a datagram to a group is dropped");
+        return false;
+    }
     if (ss_loop_guard_refuses(worker->engine->guard, &worker->dialed, port->role, true,
                               &datagram->peer, original, now_ms))
         return false;
+    ss_loop_guard_learn(worker, port->role, &datagram->peer, original);
     ss_target_from_addr(target, original);
     if (ss_target_write(&out, target) != SS_OK)
         return false;
@@ -256,11 +267,6 @@ static struct answer *find_answer(struct ss_udp_answers *answers, const struct s
            !(answer->name.port == name->port && ss_ip_equal(&answer->name.ip, &name->ip)))
         answer = answer->hash_next;
     return answer;
-}
-
-static bool is_multicast(const struct ss_ip *ip)
-{
-    return ip->family == SS_FAMILY_IPV4 ? ip->bytes[0] >= 224 : ip->bytes[0] == 0xff;
 }
 
 /* A socket for one datagram: one that stays would take what is meant for a program of this

@@ -203,6 +203,8 @@ static void fill_client(struct ss_service *service, struct ss_plan *plan, size_t
         plan->role.ingress = SS_INGRESS_REDIRECT;
         plan->role.tproxy = local->tproxy;
         plan->role.tos = (uint8_t)(local->dscp << 2);
+        plan->role.guarded = service->guarded;
+        plan->role.guarded_count = service->guarded_count;
     }
     if (service->config->program == SS_PROGRAM_TUNNEL) {
         plan->role.ingress = SS_INGRESS_FIXED;
@@ -258,13 +260,27 @@ static bool plan_local(struct ss_service *service, size_t index, const struct ss
     return true;
 }
 
+/* All servers, whether they are reached by a plugin or not. */
+static bool gather_guarded(struct ss_service *service)
+{
+    const struct ss_config *config = service->config;
+
+    service->guarded = calloc(count_addresses(config) + 1, sizeof *service->guarded);
+    if (service->guarded == NULL)
+        return false;
+    for (size_t i = 0; i < config->server_count; i++)
+        for (size_t a = 0; a < config->servers[i].address_count; a++)
+            service->guarded[service->guarded_count++] = config->servers[i].addresses[a];
+    return true;
+}
+
 static bool plan_client(struct ss_service *service, const struct ss_service *before)
 {
     const struct ss_config *config = service->config;
     size_t users = 0;
 
     service->targets = calloc(config->local_count, sizeof *service->targets);
-    if (service->targets == NULL || !gather_users(service) ||
+    if (service->targets == NULL || !gather_guarded(service) || !gather_users(service) ||
         !gather_upstreams(service, before, false) || !gather_upstreams(service, before, true))
         return false;
     for (size_t i = 0; i < config->local_count; i++) {
@@ -390,8 +406,11 @@ void ss_service_free_plans(struct ss_service *service)
     free_upstreams(&service->udp_upstreams);
     free(service->users);
     free(service->targets);
+    free(service->guarded);
     service->plans = NULL;
     service->users = NULL;
     service->targets = NULL;
+    service->guarded = NULL;
+    service->guarded_count = 0;
     service->plan_count = service->tcp_plans = service->udp_plans = 0;
 }

@@ -73,6 +73,8 @@ struct ss_service {
     struct ss_upstreams tcp_upstreams, udp_upstreams;
     struct ss_socks5_user *users; /* of all locals, one behind the other */
     struct ss_target *targets;    /* ss-tunnel: one a local */
+    struct ss_endpoint *guarded;  /* ss-redir: all servers, with ports */
+    size_t guarded_count;
 };
 
 /* To the user of the configuration, if there is one, and the line about root. False after the error

@@ -44,7 +44,7 @@ NAT = 'iifname "lan0" meta l4proto tcp redirect to :%d'
 
 class Connections(measure_alloc.Load):
     def __init__(self, port):
-        super().__init__(None, None, None)
+        super().__init__(None, None)
         self.port, self.number = port, 0
 
     def dial(self):
