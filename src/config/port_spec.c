@@ -466,18 +466,12 @@ static enum ss_status copy_text(char **copy, const char *text)
     return text == NULL || *copy != NULL ? SS_OK : SS_ERR_MEMORY;
 }
 
-static enum ss_status copy_user(struct ss_config_server *server,
-                                const struct ss_config_identity *user)
+enum ss_status ss_port_user_copy(struct ss_config_identity *copy,
+                                 const struct ss_config_identity *user)
 {
-    struct ss_config_identity *copy =
-        ss_array_grow(server->identities, &server->identity_count, sizeof *copy);
     enum ss_status status;
 
-    if (copy == NULL)
-        return SS_ERR_MEMORY;
-    server->identities = copy;
-    copy += server->identity_count - 1;
-    copy->limits = user->limits;
+    *copy = (struct ss_config_identity){.limits = user->limits};
     status = copy_text(&copy->name, user->name);
     if (status == SS_OK)
         status = copy_text(&copy->password, user->password);
@@ -488,6 +482,18 @@ static enum ss_status copy_user(struct ss_config_server *server,
         *copy->next = *user->next;
     }
     return status;
+}
+
+static enum ss_status copy_user(struct ss_config_server *server,
+                                const struct ss_config_identity *user)
+{
+    struct ss_config_identity *grown =
+        ss_array_grow(server->identities, &server->identity_count, sizeof *grown);
+
+    if (grown == NULL)
+        return SS_ERR_MEMORY;
+    server->identities = grown;
+    return ss_port_user_copy(&grown[server->identity_count - 1], user);
 }
 
 static enum ss_status copy_texts(struct ss_config_server *copy,

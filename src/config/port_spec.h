@@ -56,6 +56,9 @@ SS_CHECKED enum ss_status ss_port_user_put(struct ss_config_server *server,
 /* Takes one out of the list. */
 void ss_port_user_drop(struct ss_config_server *server, size_t index);
 
+/* After SS_ERR_MEMORY it is to be cleared, too. */
+SS_CHECKED enum ss_status ss_port_user_copy(struct ss_config_identity *copy,
+                                            const struct ss_config_identity *user);
 void ss_port_user_clear(struct ss_config_identity *user);
 
 /* Of a copy that shares nothing; SS_ERR_MEMORY leaves *copy cleared. */

@@ -216,7 +216,7 @@ static void change_users(struct ss_control_stdio *control, const struct ss_wire_
 static void set_port(struct ss_control_stdio *control, const struct ss_wire_request *request)
 {
     char error[SS_PORTS_ERROR_MAX] = "";
-    enum ss_status status = ss_ports_set(control->ports, &request->spec.server, error);
+    enum ss_status status = ss_ports_set(control->ports, &request->spec, error);
 
     forget_told(&control->told[request->spec.port]);
     answer_result(control, request->id, result_of(status), status == SS_OK ? NULL : error);

@@ -21,8 +21,8 @@ SS_CHECKED enum ss_status ss_control_stdio_new(struct ss_control_stdio **out);
 /* Takes requests, for the thread of loop 0. `gone` is called once when the manager is gone, and
  * with it whoever the ports are for. SS_ERR_IO. */
 SS_CHECKED enum ss_status ss_control_stdio_start(struct ss_control_stdio *control, uv_loop_t *loop,
-                                                 struct ss_ports *ports,
-                                                 void (*gone)(void *owner), void *owner);
+                                                 struct ss_ports *ports, void (*gone)(void *owner),
+                                                 void *owner);
 
 /* No request is taken any more. The loop must run once more. NULL is fine. */
 void ss_control_stdio_close(struct ss_control_stdio *control);

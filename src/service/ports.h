@@ -16,29 +16,46 @@
 
 #include "base/status.h"
 #include "config/config.h"
+#include "config/port_spec.h"
 #include "relay/engine.h"
 
+struct ss_plugins;
 struct ss_ports;
+struct ss_service;
+struct ss_shared;
+
+/* `service` says what is the same for all ports (sockets, access control list); it is held. The
+ * engine has room for all methods. `plugins` is NULL where none can be started. NULL: out of
+ * memory. */
+struct ss_ports *ss_ports_new(struct ss_engine *engine, struct ss_service *service,
+                              struct ss_plugins *plugins);
+
+/* After the engine was freed. NULL is fine. */
+void ss_ports_free(struct ss_ports *ports);
+
+/* A reload: what is the same for all is this from here on. SS_ERR_MEMORY: some ports go on as
+ * before. */
+SS_CHECKED enum ss_status ss_ports_follow(struct ss_ports *ports, struct ss_service *service);
 
 /* Bytes of a text that says in a line why a call failed. */
 #define SS_PORTS_ERROR_MAX 512
 
 /*
- * Adds a port, or gives the one with this number (of addresses[0]) another method, key, mode, list
- * of users or addresses. `server` is copied as far as it is needed.
+ * Adds a port, or gives the one with this number another method, key, mode, list of users,
+ * addresses or limits. `spec` is copied. Where it has no method, it is that of the service.
  *
  * A port that is there stays open where an address of it stays, with its counters and those of the
  * users whose names stay. Its sessions go on while method and key are the same and, where there are
  * users, their user's key is; all others end.
  *
- * SS_ERR_ARGUMENT (no address, several numbers, an unknown method), SS_ERR_KEY,
+ * SS_ERR_ARGUMENT (no number, no address, one with another number, an unknown method), SS_ERR_KEY,
  * SS_ERR_UNSUPPORTED (a setting that is not offered); SS_ERR_IN_USE, SS_ERR_PERMISSION,
  * SS_ERR_UNREACHABLE, SS_ERR_NOT_FOUND (a name without an address) and the other errors of the
  * system when it can't be listened on; SS_ERR_MEMORY, SS_ERR_LIMIT. `error` is of
  * SS_PORTS_ERROR_MAX bytes, and filled then; it shows no secret.
  */
-SS_CHECKED enum ss_status ss_ports_set(struct ss_ports *ports,
-                                       const struct ss_config_server *server, char *error);
+SS_CHECKED enum ss_status ss_ports_set(struct ss_ports *ports, const struct ss_port_spec *spec,
+                                       char *error);
 
 /* Closes it and ends its sessions. SS_ERR_NOT_FOUND. */
 SS_CHECKED enum ss_status ss_ports_remove(struct ss_ports *ports, uint16_t port);

@@ -86,6 +86,8 @@ bool ss_service_make_profiles(struct ss_service *service, const struct ss_servic
     const struct ss_config *config = service->config;
     bool only, udp = ss_service_wants_udp(config, &only);
 
+    /* Later it may. A profile that is made before would not be the same any more. */
+    udp = udp || config->config_path != NULL || config->control_stdio;
     service->keyings = calloc(config->server_count + 1, sizeof *service->keyings);
     if (service->keyings == NULL || ss_shared_init(service->shared, config, udp) != SS_OK) {
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));

@@ -123,8 +123,8 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
     profile.salt_pool = rig->salt_pool;
     profile.users = options->users;
     assert_int_equal(ss_profile_new(&rig->profile, &profile), SS_OK);
-    engine.codec_size = ss_codec_size(rig->profile);
-    engine.packet_link_size = ss_packet_link_size(rig->profile);
+    engine.codec_size = ss_codec_size_max();
+    engine.packet_link_size = ss_packet_link_size_max();
     engine.udp_at_start = options->udp;
     assert_int_equal(ss_engine_new(&rig->engine, &engine), SS_OK);
     if (role->ingress == SS_INGRESS_SHADOWSOCKS)
