@@ -1,9 +1,11 @@
 /* Ports that come, change and go one by one. */
-#include "service/ports_internal.h"
+#include "service/ports.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "service/ports_internal.h"
 
 #define NUMBERS ((size_t)UINT16_MAX + 1)
 
