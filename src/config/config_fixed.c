@@ -126,9 +126,11 @@ enum ss_status ss_config_keep_fixed(struct ss_config *config, const struct ss_co
             changed = memcmp(field, other, size_of(setting)) != 0;
             memcpy(field, other, size_of(setting));
         }
-        config->source[row] = running->source[row];
-        if (changed)
+        /* What nobody has set follows from others. */
+        if (changed && (config->source[row] != SS_SOURCE_DEFAULT ||
+                        running->source[row] != SS_SOURCE_DEFAULT))
             add_setting(names, size, setting);
+        config->source[row] = running->source[row];
     }
     keep_sources(config, running, names, size);
     return SS_OK;

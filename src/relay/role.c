@@ -2,6 +2,7 @@
 #include "relay/role.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum ss_status ss_role_new(struct ss_role **out, const struct ss_role_options *options)
 {
@@ -25,6 +26,45 @@ enum ss_status ss_role_new(struct ss_role **out, const struct ss_role_options *o
     atomic_init(&role->holders, 1);
     *out = role;
     return SS_OK;
+}
+
+static bool upstreams_are_alike(const struct ss_role_options *a, const struct ss_role_options *b)
+{
+    if (a->upstream_count != b->upstream_count || a->balance != b->balance)
+        return false;
+    for (size_t i = 0; i < a->upstream_count; i++) {
+        const struct ss_upstream *one = &a->upstreams[i], *other = &b->upstreams[i];
+
+        if (one->profile != other->profile || one->weight != other->weight ||
+            one->endpoint.port != other->endpoint.port ||
+            strcmp(one->endpoint.host, other->endpoint.host) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool users_are_alike(const struct ss_role_options *a, const struct ss_role_options *b)
+{
+    if (a->user_count != b->user_count)
+        return false;
+    for (size_t i = 0; i < a->user_count; i++)
+        if (strcmp(a->users[i].name, b->users[i].name) != 0 ||
+            strcmp(a->users[i].password, b->users[i].password) != 0)
+            return false;
+    return true;
+}
+
+bool ss_role_is_alike(const struct ss_role *one, const struct ss_role *other)
+{
+    const struct ss_role_options *a = &one->options, *b = &other->options;
+    bool target_is_same = a->fixed_target == NULL || b->fixed_target == NULL
+                              ? a->fixed_target == b->fixed_target
+                              : ss_target_equal(a->fixed_target, b->fixed_target);
+
+    return target_is_same && a->ingress == b->ingress && a->egress == b->egress &&
+           a->profile == b->profile && a->udp_open == b->udp_open && a->tproxy == b->tproxy &&
+           a->tos == b->tos && ss_ip_equal(&a->advertised, &b->advertised) &&
+           upstreams_are_alike(a, b) && users_are_alike(a, b);
 }
 
 struct ss_role *ss_role_hold(struct ss_role *role)

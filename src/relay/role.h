@@ -75,6 +75,10 @@ struct ss_role {
  * with too many upstream servers: then `released` is not called. */
 SS_CHECKED enum ss_status ss_role_new(struct ss_role **out, const struct ss_role_options *options);
 
+/* Whether clients see no difference: users of identity headers and lists of rules apart, which may
+ * have changed in either. */
+bool ss_role_is_alike(const struct ss_role *one, const struct ss_role *other);
+
 struct ss_role *ss_role_hold(struct ss_role *role);
 /* NULL is fine. */
 void ss_role_release(struct ss_role *role);

@@ -231,14 +231,16 @@ static bool begin(struct ss_plugin *plugin)
     return true;
 }
 
-bool ss_plugins_start(struct ss_plugins *plugins)
+bool ss_plugins_start(struct ss_plugins *plugins, bool later)
 {
     bool good = true;
 
     plugins->failed = false;
     for (struct ss_plugin *p = plugins->list; good && p != NULL; p = p->next)
-        if (p->state == SS_PLUGIN_NEW)
+        if (p->state == SS_PLUGIN_NEW) {
+            p->proven = later;
             good = begin(p);
+        }
     while (plugins->starting != 0) {
         enum ss_status status = ss_helper_link_wait(plugins->link, START_WAIT_MS);
 

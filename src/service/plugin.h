@@ -57,10 +57,11 @@ SS_CHECKED enum ss_status ss_plugins_attach(struct ss_plugins *plugins, struct s
                                             uv_loop_t *loop);
 
 /*
- * Starts those that are held and have not been started yet. Waits until each has been executed, and
- * for nothing else. False after an error line when one could not be.
+ * Starts those that are held and have not been started yet; `later`: while the program serves, so
+ * that a first run that is over soon is no reason for it to end. Waits until each has been
+ * executed, and for nothing else. False after an error line when one could not be.
  */
-bool ss_plugins_start(struct ss_plugins *plugins);
+bool ss_plugins_start(struct ss_plugins *plugins, bool later);
 
 /* No callback comes after this; the loop must run once more. They are ended by the helper's end.
  * Twice is fine, and NULL. */

@@ -226,7 +226,7 @@ static enum ss_status hold_plugin(struct ss_plugin **plugin, const struct ss_por
     if (spec->server.plugin == NULL || spec->server.plugin[0] == '\0')
         return SS_OK;
     *plugin = ss_plugin_hold(ports->plugins, &spec->server, spec->port);
-    if (*plugin != NULL && ss_plugins_start(ports->plugins))
+    if (*plugin != NULL && ss_plugins_start(ports->plugins, true))
         return SS_OK;
     ss_plugin_release(*plugin);
     *plugin = NULL;

@@ -16,6 +16,7 @@
 #include "resolver/resolver.h"
 #include "service/generation.h"
 #include "service/manager.h"
+#include "service/reload.h"
 #include "service/report.h"
 #include "service/service_internal.h"
 #include "sys/helper.h"
@@ -30,7 +31,7 @@
 /* Sockets at once that answer redirected datagrams. */
 #define REDIRECT_ANSWERS 256
 #define CONNECT_MAX_S    10
-#define SIGNALS_HANDLED  3
+#define SIGNALS_HANDLED  4
 
 struct running {
     struct ss_service *service; /* in force; held */
@@ -46,6 +47,9 @@ struct running {
     uv_signal_t signals[SIGNALS_HANDLED];
     bool signals_open;
     struct ss_report *report; /* NULL: there is nobody to tell */
+    struct ss_words words;    /* of the command line, for reloads */
+    struct ss_reload *reload;
+    bool had_terminal; /* which may hang up */
 };
 
 /* Library heaps go in before any library allocates. */
@@ -70,6 +74,8 @@ static void stop(struct running *running, int exit_code)
     running->exit_code = exit_code;
     close_signals(running);
     ss_report_stop(&running->report);
+    ss_reload_close(running->reload);
+    running->reload = NULL;
     ss_plugins_close(running->plugins);
     ss_reaper_close(&running->reaper);
     ss_engine_stop(running->engine);
@@ -88,13 +94,27 @@ static void on_signal(uv_signal_t *handle, int number)
         ss_service_log_traffic(running->service, &running->sockets);
         return;
     }
+    if (number == SIGHUP && !(running->had_terminal && !ss_process_has_terminal())) {
+        ss_reload_begin(running->reload);
+        return;
+    }
     stop(running, 0);
+}
+
+/* A program that was started to outlive its terminal (nohup) does. */
+static bool follows_terminal(void)
+{
+    struct sigaction before;
+
+    return sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN &&
+           ss_process_has_terminal();
 }
 
 static bool open_signals(struct running *running)
 {
-    static const int numbers[SIGNALS_HANDLED] = {SIGINT, SIGTERM, SIGUSR1};
+    static const int numbers[SIGNALS_HANDLED] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
+    running->had_terminal = follows_terminal();
     for (size_t i = 0; i < SIGNALS_HANDLED; i++) {
         uv_signal_init(ss_engine_loop(running->engine), &running->signals[i]);
         running->signals[i].data = running;
@@ -212,7 +232,10 @@ static void free_service(struct running *running)
 /* In the helper, which has no use for keys. */
 static void forget(void *owner)
 {
-    free_service(owner);
+    struct running *running = owner;
+
+    free_service(running);
+    ss_words_forget(&running->words);
 }
 
 static bool start_helper(struct running *running)
@@ -236,7 +259,20 @@ static bool start_plugins(struct running *running)
         ss_log_error("the plugins can't be started");
         return false;
     }
-    return ss_plugins_start(plugins);
+    return ss_plugins_start(plugins, false);
+}
+
+static bool make_reload(struct running *running)
+{
+    const struct ss_reload_options options = {.words = &running->words,
+                                              .service = &running->service,
+                                              .sockets = &running->sockets,
+                                              .loop = ss_engine_loop(running->engine)};
+
+    if (ss_reload_new(&running->reload, &options) == SS_OK)
+        return true;
+    ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
+    return false;
 }
 
 static bool seal_helper(const struct running *running)
@@ -315,7 +351,7 @@ static int serve(struct running *running)
         return EXIT_REFUSED;
     if (!start_helper(running) || !make_engine(running) ||
         !ss_service_listen(running->service, NULL, &running->sockets, &change) ||
-        !open_signals(running) ||
+        !make_reload(running) || !open_signals(running) ||
         !ss_report_start(&running->report, config->manager_address, &running->sockets,
                          ss_engine_loop(running->engine)) ||
         !start_plugins(running) || !seal_helper(running) ||
@@ -366,6 +402,7 @@ static bool make_service(struct running *running, struct ss_config *config)
 static void end(struct running *running)
 {
     close_signals(running);
+    ss_reload_close(running->reload);
     ss_plugins_close(running->plugins);
     ss_report_stop(&running->report);
     ss_reaper_close(&running->reaper);
@@ -373,15 +410,17 @@ static void end(struct running *running)
     ss_sockets_clear(&running->sockets);
     free_service(running);
     ss_helper_end(running->helper);
+    ss_words_forget(&running->words);
 }
 
-/* Takes the configuration. */
-static int run(struct ss_config *given, const char *ident)
+/* Takes the configuration, and the words. */
+static int run(struct ss_config *given, const char *ident, struct ss_words *words)
 {
-    struct running running = {0};
+    struct running running = {.words = *words};
     int exit_code = EXIT_FATAL;
     const struct ss_config *config;
 
+    *words = (struct ss_words){0};
     if (given->use_syslog)
         ss_syslog_start(ident);
     if (!make_service(&running, given))
@@ -436,16 +475,20 @@ static int check_config(const struct ss_config *config)
 int ss_service_main(enum ss_program program, int argc, char **argv)
 {
     struct ss_config config;
+    struct ss_words words = {0};
     int exit_code = EXIT_FATAL;
 
-    if (!start_libraries()) {
+    if (!start_libraries() || ss_words_keep(&words, argc, argv) != SS_OK) {
         ss_log_error("the libraries can't be started");
         return EXIT_FATAL;
     }
+    ss_file_keep_folder();
     if (ss_process_logs_to_journal())
         ss_log_set_timestamps(false);
-    if (!ss_config_read(&config, program, argc, argv, ss_file_read, &exit_code))
+    if (!ss_config_read(&config, program, argc, argv, ss_file_read, &exit_code)) {
+        ss_words_forget(&words);
         return exit_code;
+    }
     if (config.workers == 0) {
         config.workers = ss_process_cpu_count();
         if (config.workers > WORKERS_MAX)
@@ -461,10 +504,11 @@ int ss_service_main(enum ss_program program, int argc, char **argv)
     case SS_TASK_SERVE:
         ss_log_set_level((enum ss_log_level)config.log_level);
         exit_code = config.program == SS_PROGRAM_MANAGER ? ss_manager_run(&config, argv[0])
-                                                         : run(&config, argv[0]);
+                                                         : run(&config, argv[0], &words);
         break;
     }
     ss_config_free(&config);
+    ss_words_forget(&words);
     ss_resolver_global_end();
     return exit_code;
 }

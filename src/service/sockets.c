@@ -304,7 +304,7 @@ static void finish(struct work *work, struct ss_role **before)
         *socket = sockets->list[work->taken[i]];
         socket->port = work->wanted[i].port;
         work->wanted[i].is_bound = true;
-        change->kept++;
+        change->changed += !ss_role_is_alike(before[i], socket->options.role);
         old = before[i]->options.profile;
         if (old != NULL && old != socket->options.role->options.profile && !socket->udp)
             end_sessions(sockets->engine, socket->listener, old);

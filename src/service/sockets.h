@@ -44,7 +44,8 @@ struct ss_sockets {
 };
 
 struct ss_sockets_change {
-    size_t opened, closed, kept;
+    size_t opened, closed;
+    size_t changed; /* of those that stayed: what they are for is another thing */
     /* When it failed: */
     const struct ss_wanted_socket *failed; /* the one that could not be had; NULL: none of them */
     const char *error_text;                /* the system's words; may be NULL */

@@ -30,6 +30,9 @@ SS_CHECKED enum ss_status ss_process_switch_user(const char *user, unsigned righ
 
 bool ss_process_is_root(void);
 
+/* Whether the process has a terminal that may hang up. */
+bool ss_process_has_terminal(void);
+
 /* Whether what goes to stderr ends in a journal that stamps lines itself. */
 bool ss_process_logs_to_journal(void);
 

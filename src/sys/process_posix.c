@@ -129,6 +129,16 @@ enum ss_status ss_process_switch_user(const char *user, unsigned rights, const c
     return SS_OK;
 }
 
+bool ss_process_has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
 bool ss_process_is_root(void)
 {
     return geteuid() == 0;

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define PATH_LEN 4096
 
 #define FIRST_SIZE ((size_t)64 << 10) /* where the size is not known beforehand */
 
@@ -79,13 +82,31 @@ static enum ss_status read_all(int fd, char **buffer, size_t *used, size_t size,
     }
 }
 
+static char folder[PATH_LEN]; /* "": not kept, or too long */
+
+void ss_file_keep_folder(void)
+{
+    if (getcwd(folder, sizeof folder) == NULL)
+        folder[0] = '\0';
+}
+
+static int open_file(const char *path)
+{
+    char whole[2 * PATH_LEN];
+
+    if (path[0] != '/' && folder[0] != '\0' &&
+        (size_t)snprintf(whole, sizeof whole, "%s/%s", folder, path) < sizeof whole)
+        path = whole;
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+}
+
 enum ss_status ss_file_read(char **text, size_t *len, const char *path, size_t limit)
 {
     struct stat about;
     enum ss_status status;
     char *buffer = NULL;
     size_t used = 0, size = FIRST_SIZE;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open_file(path);
 
     *text = NULL;
     *len = 0;

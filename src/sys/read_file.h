@@ -6,6 +6,10 @@
 
 #include "base/status.h"
 
+/* From here on paths that are not absolute are those of the present folder, wherever the process
+ * goes. */
+void ss_file_keep_folder(void);
+
 /*
  * Reads all of a file, or of a pipe until its end, into *text, which the caller frees; a NUL that
  * *len does not count stands behind it. SS_ERR_LIMIT when there are more than `limit` bytes,
