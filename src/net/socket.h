@@ -73,6 +73,9 @@ bool ss_socket_has_route(const struct ss_addr *addr);
  */
 SS_CHECKED enum ss_status ss_socket_free_port(struct ss_addr *addr, bool tcp, bool udp);
 
+/* Whether an error waits to be told by the next call; it goes on waiting. */
+bool ss_socket_has_error(int fd);
+
 /* The local end of a socket; family 0 when the system does not say. */
 void ss_socket_local(int fd, struct ss_addr *addr);
 

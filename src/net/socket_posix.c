@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -379,6 +380,13 @@ enum ss_status ss_socket_free_port(struct ss_addr *addr, bool tcp, bool udp)
         ss_socket_close(second);
     }
     return status;
+}
+
+bool ss_socket_has_error(int fd)
+{
+    struct pollfd entry = {.fd = fd};
+
+    return poll(&entry, 1, 0) == 1 && (entry.revents & POLLERR) != 0;
 }
 
 void ss_socket_local(int fd, struct ss_addr *addr)

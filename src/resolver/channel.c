@@ -10,6 +10,7 @@
 
 #include "base/heap.h"
 #include "base/log.h"
+#include "net/socket.h"
 #include "net/sockopt.h"
 #include "resolver/resolver.h"
 
@@ -42,6 +43,8 @@ struct ss_channel {
     uint32_t mark;
     uint32_t asked, outstanding; /* since it was idle; of those */
     uint64_t silent_since_ms;    /* when something came last, or the first question went */
+    uint32_t needed; /* places for the sockets that a name may open before the loop turns */
+    bool short_of_room;
     bool closing;
     bool reading; /* c-ares is at work on a socket that has something to read, and no error */
     struct ss_log_limit full;
@@ -86,6 +89,10 @@ static void on_poll_closed(uv_handle_t *handle)
     struct watched *watched = (struct watched *)handle;
 
     watched->state = WATCHED_FREE;
+    if (channel->short_of_room && !channel->closing) {
+        channel->short_of_room = false;
+        channel->events.worked(channel->owner, channel);
+    }
     on_handle_closed(channel);
 }
 
@@ -121,6 +128,29 @@ static void on_timer(uv_timer_t *timer)
     worked(channel);
 }
 
+/*
+ * A server that refuses makes an error wait at its socket. The next question's send would be told
+ * of it, and c-ares (1.18) turns to another server with that question alone: those before it would
+ * wait for their time-out. So errors are told before anything is sent; each may move questions to a
+ * server that refuses as well.
+ */
+static void tell_errors(struct ss_channel *channel)
+{
+    bool told = true;
+
+    for (int round = 0; told && round < SOCKETS_MAX; round++) {
+        told = false;
+        for (size_t i = 0; i < SOCKETS_MAX; i++) {
+            const struct watched *watched = &channel->sockets[i];
+
+            if (watched->state != WATCHED_OPEN || !ss_socket_has_error(watched->fd))
+                continue;
+            ares_process_fd(channel->ares, watched->fd, watched->fd);
+            told = true;
+        }
+    }
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct ss_channel *channel = poll->data;
@@ -137,6 +167,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     ares_process_fd(channel->ares, events & UV_READABLE ? fd : ARES_SOCKET_BAD,
                     events & UV_WRITABLE ? fd : ARES_SOCKET_BAD);
     channel->reading = false;
+    tell_errors(channel);
     if (status < 0 && watched->state == WATCHED_OPEN && watched->fd == fd)
         uv_poll_start(&watched->poll, watched->events, on_poll);
     worked(channel);
@@ -338,6 +369,7 @@ enum ss_status ss_channel_new(struct ss_channel **out, uv_loop_t *loop,
     channel->events = *events;
     channel->owner = owner;
     channel->sockets_left = options->sockets_left;
+    channel->needed = 2 * (uint32_t)(options->servers.count != 0 ? options->servers.count : 1);
     channel->mark = options->mark;
     status = open_ares(channel, options);
     if (status != SS_OK) {
@@ -364,9 +396,23 @@ static void on_answer(void *arg, int error, int timeouts, unsigned char *bytes, 
     lookup->answered(lookup, &answer);
 }
 
+bool ss_channel_has_room(struct ss_channel *channel)
+{
+    uint32_t left = 0, closing = 0;
+
+    for (size_t i = 0; i < SOCKETS_MAX; i++) {
+        left += channel->sockets[i].state == WATCHED_FREE;
+        closing += channel->sockets[i].state == WATCHED_CLOSING;
+    }
+    channel->short_of_room = closing != 0 && left < channel->needed;
+    return !channel->short_of_room;
+}
+
 void ss_channel_ask(struct ss_channel *channel, struct ss_channel_lookup *lookup)
 {
     lookup->channel = channel;
+    if (channel->outstanding != 0)
+        tell_errors(channel);
     if (channel->outstanding++ == 0) {
         channel->asked = 0;
         channel->silent_since_ms = uv_now(channel->loop);

@@ -57,6 +57,13 @@ SS_CHECKED enum ss_status ss_channel_new(struct ss_channel **out, uv_loop_t *loo
                                          const struct ss_channel_options *options,
                                          const struct ss_channel_events *events, void *owner);
 
+/*
+ * Whether a lookup may be begun now. Sockets need a place each, and those that c-ares has closed
+ * keep theirs until the loop turns: where servers refuse, a burst could use up all. If not,
+ * `worked` comes when there is room again.
+ */
+bool ss_channel_has_room(struct ss_channel *channel);
+
 /* `lookup->answered` is called once, at the latest before `closed`; a lookup can't be taken back.
  */
 void ss_channel_ask(struct ss_channel *channel, struct ss_channel_lookup *lookup);

@@ -148,6 +148,8 @@ static void start_waiting(struct ss_lookups *lookups)
     while (lookups->counts[SS_PLACE_ASKED] < WINDOW && lookups->held < lookups->held_max &&
            lookups->counts[SS_PLACE_WAITING] != 0) {
         ss_servers_choose(lookups->servers); /* which may put more in line */
+        if (!ss_servers_have_room(lookups->servers))
+            break;
         start(first_at(lookups, SS_PLACE_WAITING));
     }
 }

@@ -32,20 +32,68 @@ struct ss_servers {
     struct ss_channel *current;
     struct ss_channel *other;    /* to the same servers, or NULL: not needed so far */
     struct ss_channel *draining; /* to the servers before, or NULL */
-    unsigned open_channels;      /* with those that are closing */
+    uv_timer_t patience;         /* runs while there is one, so that its silence is noticed */
+    unsigned open_parts;         /* the timer and the channels, until they have closed */
     uint32_t sockets_left;
     bool closing;
 };
+
+/* Its lookups end, and are asked for again elsewhere if someone still waits. */
+static void discard(struct ss_channel **channel)
+{
+    if (*channel != NULL)
+        ss_channel_close(*channel);
+    *channel = NULL;
+}
+
+static void stop_draining(struct ss_servers *servers)
+{
+    uv_timer_stop(&servers->patience);
+    discard(&servers->draining);
+}
+
+static void drain(struct ss_servers *servers, struct ss_channel *channel);
+
+static void on_patience(uv_timer_t *timer)
+{
+    struct ss_servers *servers = timer->data;
+
+    if (ss_channel_silent_ms(servers->draining) >= SILENT_MS)
+        stop_draining(servers);
+    else
+        drain(servers, servers->draining);
+}
+
+/* Lets the channel end what it was asked, for as long as anything comes. */
+static void drain(struct ss_servers *servers, struct ss_channel *channel)
+{
+    const uint64_t silent_ms = ss_channel_silent_ms(channel);
+
+    servers->draining = channel;
+    uv_timer_start(&servers->patience, on_patience,
+                   silent_ms < SILENT_MS ? SILENT_MS - silent_ms : 0, 0);
+}
 
 static void on_worked(void *owner, struct ss_channel *channel)
 {
     struct ss_servers *servers = owner;
 
-    if (channel == servers->draining && ss_channel_is_idle(channel)) {
-        servers->draining = NULL;
-        ss_channel_close(channel);
-    }
+    if (channel == servers->draining && ss_channel_is_idle(channel))
+        stop_draining(servers);
     servers->events.worked(servers->owner);
+}
+
+static void on_part_closed(struct ss_servers *servers)
+{
+    if (--servers->open_parts != 0)
+        return;
+    servers->events.closed(servers->owner);
+    free(servers);
+}
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+    on_part_closed(timer->data);
 }
 
 static void on_closed(void *owner, struct ss_channel *channel)
@@ -53,13 +101,9 @@ static void on_closed(void *owner, struct ss_channel *channel)
     struct ss_servers *servers = owner;
 
     (void)channel;
-    servers->open_channels--;
-    if (!servers->closing) {
+    if (!servers->closing)
         servers->events.worked(servers->owner);
-    } else if (servers->open_channels == 0) {
-        servers->events.closed(servers->owner);
-        free(servers);
-    }
+    on_part_closed(servers);
 }
 
 static enum ss_status open_channel(struct ss_servers *servers, struct ss_channel **out)
@@ -68,7 +112,7 @@ static enum ss_status open_channel(struct ss_servers *servers, struct ss_channel
     enum ss_status status = ss_channel_new(out, servers->loop, &servers->options, &events, servers);
 
     if (status == SS_OK)
-        servers->open_channels++;
+        servers->open_parts++;
     return status;
 }
 
@@ -108,14 +152,6 @@ static bool read_file(struct ss_servers *servers)
     return true;
 }
 
-/* Its lookups end, and are asked for again elsewhere if someone still waits. */
-static void discard(struct ss_channel **channel)
-{
-    if (*channel != NULL)
-        ss_channel_close(*channel);
-    *channel = NULL;
-}
-
 bool ss_servers_check(struct ss_servers *servers)
 {
     const struct ss_nameservers before = servers->options.servers;
@@ -125,8 +161,6 @@ bool ss_servers_check(struct ss_servers *servers)
 
     if (!servers->from_file || servers->closing)
         return false;
-    if (servers->draining != NULL && ss_channel_silent_ms(servers->draining) >= SILENT_MS)
-        discard(&servers->draining);
     if (!read_file(servers))
         return false;
     ss_nameservers_format(&servers->options.servers, true, text);
@@ -138,11 +172,12 @@ bool ss_servers_check(struct ss_servers *servers)
         return false;
     }
     ss_log_debug("using nameserver: %s", text);
-    discard(&servers->draining);
+    stop_draining(servers);
     discard(&servers->other);
     if (ss_channel_is_idle(servers->current))
         discard(&servers->current);
-    servers->draining = servers->current;
+    else
+        drain(servers, servers->current);
     servers->current = fresh;
     return true;
 }
@@ -164,6 +199,11 @@ void ss_servers_choose(struct ss_servers *servers)
         return;
     servers->current = servers->other;
     servers->other = current;
+}
+
+bool ss_servers_have_room(struct ss_servers *servers)
+{
+    return ss_channel_has_room(servers->current);
 }
 
 void ss_servers_ask(struct ss_servers *servers, struct ss_channel_lookup *lookup)
@@ -203,6 +243,9 @@ enum ss_status ss_servers_new(struct ss_servers **out, uv_loop_t *loop,
         free(servers);
         return status;
     }
+    uv_timer_init(loop, &servers->patience);
+    servers->patience.data = servers;
+    servers->open_parts++;
     *out = servers;
     return SS_OK;
 }
@@ -210,6 +253,7 @@ enum ss_status ss_servers_new(struct ss_servers **out, uv_loop_t *loop,
 void ss_servers_close(struct ss_servers *servers)
 {
     servers->closing = true;
+    uv_close((uv_handle_t *)&servers->patience, on_timer_closed);
     discard(&servers->draining);
     discard(&servers->other);
     ss_channel_close(servers->current);

@@ -50,6 +50,9 @@ bool ss_servers_check(struct ss_servers *servers);
  */
 void ss_servers_choose(struct ss_servers *servers);
 
+/* As ss_channel_has_room, of the channel in use. */
+bool ss_servers_have_room(struct ss_servers *servers);
+
 /* As ss_channel_ask. */
 void ss_servers_ask(struct ss_servers *servers, struct ss_channel_lookup *lookup);
 
