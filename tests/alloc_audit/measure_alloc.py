@@ -5,8 +5,9 @@
                      --target 127.0.0.1 [--program server|local|tunnel] [--trace 5]
 
 The target is an address of this machine, or any name: a DNS stub of the test then answers it anew
-for each connection. Connections come one after another and several at once, with small and large
-payloads, slow readers, half-closes, resets and refused targets; with --plugin all of it goes through
+for each connection. With --fresh each connection that goes by ss-local has a name of its own, and
+answers are to be kept: more names than the resolver remembers. Connections come one after another and
+several at once, with small and large payloads, slow readers, half-closes, resets and refused targets; with --plugin all of it goes through
 plugins (tests/sip003_fixture.py) that stand before each program; with --acl the server has an access
 control list, and so has ss-local, which sends all through the server or reaches all itself. Exit status 1 unless it is 0 in each
 program that was asked for. --trace prints where the first allocations come from.
@@ -15,6 +16,7 @@ program that was asked for. --trace prints where the first allocations come from
 import argparse
 import contextlib
 import ipaddress
+import itertools
 import mmap
 import os
 import socket
@@ -58,6 +60,14 @@ class Audit:
         struct.pack_into("<q", self.view, 8 * FIELDS.index("traces"), count)
 
 
+def is_address(text):
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def self_test(shim, check):
     """The shim counts what a program allocates that allocates once in each way."""
     audit = Audit(shim)
@@ -84,12 +94,19 @@ def self_test(shim, check):
 class Load:
     """Connections of several kinds through one entry. SOCKS5 where `target` is given."""
 
-    def __init__(self, entry, target, *refused):
+    def __init__(self, entry, target, *refused, fresh=False):
         self.entry, self.target, self.refused = entry, target, refused
+        self.numbers = itertools.count() if fresh else None
+
+    def named(self, target):
+        """The target, by a name that was not asked for before if that is wanted."""
+        if self.numbers is None:
+            return target
+        return ("n%d.%s" % (next(self.numbers), target[0]), target[1])
 
     def dial(self):
         if self.target:
-            return socks.connect(self.entry, self.target)
+            return socks.connect(self.entry, self.named(self.target))
         return socks.dial("127.0.0.1", self.entry)
 
     def echo(self, size):
@@ -145,7 +162,7 @@ class Load:
 
     def refuse(self):
         for target in self.refused:
-            with contextlib.closing(socks.connect(self.entry, target)) as conn:
+            with contextlib.closing(socks.connect(self.entry, self.named(target))) as conn:
                 conn.sendall(b"x")
                 with contextlib.suppress(ConnectionError):
                     conn.recv(1)
@@ -187,6 +204,7 @@ def main():
     parser.add_argument("--program", choices=("server", "local", "tunnel", "all"), default="all")
     parser.add_argument("--workers", default="1")
     parser.add_argument("--connections", type=int, default=200)
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--plugin", action="store_true")
     parser.add_argument("--acl", choices=("proxy", "bypass"))
     parser.add_argument("--servers", action="store_true",
@@ -204,11 +222,10 @@ def main():
     target = targets.Target(targets.echo)
     refused = ports.closed_port()
     server_arguments, nameserver = [], None
-    try:
-        ipaddress.ip_address(options.target)
-    except ValueError:
+    if not is_address(options.target):
         # A time to live of 0: each connection asks anew.
-        stub = dns_stub.Stub({options.target: ["127.0.0.1"]}, ttl=0)
+        stub = dns_stub.Stub({options.target: ["127.0.0.1"], "*." + options.target: ["127.0.0.1"]},
+                             ttl=3600 if options.fresh else 0)
         nameserver = stub.nameserver
         server_arguments = ["-d", nameserver]
     server_list, local_list = lists.arguments(options.acl, nameserver)
@@ -241,7 +258,8 @@ def main():
     start("tunnel", tunnel, "-l", tunnel, "-L", "%s:%d" % (options.target, target.port),
           *more.arguments)
     refusals = [(options.target, refused)] + [(lists.BLOCKED, 9)] * bool(options.acl)
-    loads = [Load(local, (options.target, target.port), *refusals), Load(tunnel, None)]
+    loads = [Load(local, (options.target, target.port), *refusals, fresh=options.fresh),
+             Load(tunnel, None)]
 
     # As many at once as will ever be, so that no table of a library grows later.
     for load in loads:

@@ -108,19 +108,20 @@ class Everything:
                 conn.sendall(struct.pack(">H", len(answer)) + answer)
 
 
-def dnsmasq(names):
-    """(program, port) of a real name server that knows `names` as address_of; None without one."""
+def dnsmasq(names, *more, port=None, addresses=("127.0.0.1",)):
+    """(program, port) of a real name server that knows `names` as address_of; None without one.
+    `more` are further options of it."""
     path = shutil.which("dnsmasq") or "/usr/sbin/dnsmasq"
     if not os.access(path, os.X_OK):
         return None
-    port = ports.free_port()
+    port = port or ports.free_port()
     arguments = ["--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts",
-                 "--bind-interfaces", "--listen-address=127.0.0.1", "--pid-file=",
+                 "--bind-interfaces", "--listen-address=" + ",".join(addresses), "--pid-file=",
                  "--log-facility=-", "--port=%d" % port]
     if os.geteuid() == 0:
         arguments.append("--user=root")
     arguments += ["--address=/%s/%s" % (name, address_of(name)) for name in names]
-    program = programs.Program([path, *arguments])
+    program = programs.Program([path, *arguments, *more])
 
     def serves():
         if not program.alive:

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -294,18 +295,19 @@ static void on_connection(uv_stream_t *listener, int status)
 void dns_stub_start(struct dns_stub *stub, uv_loop_t *loop)
 {
     struct sockaddr_in addr;
-    int len, error = -1;
+    int error = -1;
 
     memset(stub, 0, sizeof *stub);
-    /* TCP needs the same port; another program may have just that one, so try a few. */
-    for (int i = 0; i < 16 && error != 0; i++) {
+    /* The same port for both, of those that the system does not give to connections. */
+    for (int i = 0; i < 200 && error != 0; i++) {
+        const int port = 10000 + (int)((uv_hrtime() / 64 + (uint64_t)getpid() * 7919) % 22000);
+
         uv_udp_init(loop, &stub->udp);
-        uv_ip4_addr("127.0.0.1", 0, &addr);
-        assert_int_equal(uv_udp_bind(&stub->udp, (const struct sockaddr *)&addr, 0), 0);
-        len = sizeof addr;
-        uv_udp_getsockname(&stub->udp, (struct sockaddr *)&addr, &len);
         uv_tcp_init(loop, &stub->tcp);
-        error = uv_tcp_bind(&stub->tcp, (const struct sockaddr *)&addr, 0);
+        uv_ip4_addr("127.0.0.1", port, &addr);
+        error = uv_udp_bind(&stub->udp, (const struct sockaddr *)&addr, 0);
+        if (error == 0)
+            error = uv_tcp_bind(&stub->tcp, (const struct sockaddr *)&addr, 0);
         if (error == 0)
             error = uv_listen((uv_stream_t *)&stub->tcp, 8, on_connection);
         if (error != 0) {

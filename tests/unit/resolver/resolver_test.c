@@ -166,29 +166,62 @@ static void a_silent_name_server_costs_no_cpu(void **state)
     }
 }
 
+/* Ports that were just given back: nobody listens there. */
+static void add_refusing(struct fixture *f, char *list, size_t cap, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct sockaddr_in addr;
+        int len = sizeof addr;
+        uv_udp_t closed;
+
+        uv_udp_init(&f->loop, &closed);
+        uv_ip4_addr("127.0.0.1", 0, &addr);
+        uv_udp_bind(&closed, (const struct sockaddr *)&addr, 0);
+        uv_udp_getsockname(&closed, (struct sockaddr *)&addr, &len);
+        uv_close((uv_handle_t *)&closed, NULL);
+        fixture_turn(f);
+        snprintf(list + strlen(list), cap - strlen(list), "%s127.0.0.1:%d",
+                 *list != '\0' ? "," : "", ntohs(addr.sin_port));
+    }
+}
+
+/* The time-out is far above what the test may take: the refusal itself has to be noticed. */
 static void a_refusing_port_ends_the_query(void **state)
 {
     struct fixture *f = *state;
-    uv_udp_t closed;
-    struct sockaddr_in addr;
-    char nameserver[32];
-    int len = sizeof addr;
+    char list[64] = "";
     struct result result;
 
-    /* A port that was just given back: nobody listens there. */
-    uv_udp_init(&f->loop, &closed);
-    uv_ip4_addr("127.0.0.1", 0, &addr);
-    uv_udp_bind(&closed, (const struct sockaddr *)&addr, 0);
-    uv_udp_getsockname(&closed, (struct sockaddr *)&addr, &len);
-    uv_close((uv_handle_t *)&closed, NULL);
-    fixture_turn(f);
-    snprintf(nameserver, sizeof nameserver, "127.0.0.1:%d", ntohs(addr.sin_port));
-
-    f->options.nameservers = nameserver;
-    f->options.timeout_ms = 200;
+    add_refusing(f, list, sizeof list, 1);
+    f->options.nameservers = list;
+    f->options.timeout_ms = 600000;
     fixture_open(f);
     result = fixture_resolve(f, "both.test");
     assert_int_not_equal(result.status, SS_OK);
+    assert_int_equal(fixture_active(f), 0);
+}
+
+static void refusing_ports_make_way_at_once(void **state)
+{
+    enum { NAMES = 50 };
+    struct fixture *f = *state;
+    struct result results[NAMES];
+    char list[128] = "", name[32];
+
+    add_refusing(f, list, sizeof list, 3);
+    strcat(list, ",");
+    strcat(list, f->stub.address);
+    f->options.nameservers = list;
+    f->options.timeout_ms = 600000;
+    fixture_open(f);
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "both.n%d.test", i);
+        fixture_ask(f, name, &results[i]);
+    }
+    for (int i = 0; i < NAMES; i++) {
+        fixture_await(f, &results[i]);
+        assert_addresses(&results[i], "192.0.2.1 2001:db8::1");
+    }
     assert_int_equal(fixture_active(f), 0);
 }
 
@@ -513,6 +546,7 @@ int resolver_tests(void)
         TEST(a_second_family_in_time_is_taken_along),
         TEST(a_silent_name_server_costs_no_cpu),
         TEST(a_refusing_port_ends_the_query),
+        TEST(refusing_ports_make_way_at_once),
         TEST(names_are_absolute),
         TEST(names_that_a_resolver_takes_are_allowed),
         TEST(names_that_are_none_are_refused),
