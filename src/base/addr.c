@@ -192,6 +192,15 @@ bool ss_host_is_valid(const char *name, size_t len)
     return true;
 }
 
+const char *ss_endpoint_format(const struct ss_endpoint *endpoint, char *text)
+{
+    bool bracket = strchr(endpoint->host, ':') != NULL;
+
+    snprintf(text, SS_ENDPOINT_TEXT_MAX, "%s%s%s:%u", bracket ? "[" : "", endpoint->host,
+             bracket ? "]" : "", endpoint->port);
+    return text;
+}
+
 bool ss_endpoint_equal(const struct ss_endpoint *a, const struct ss_endpoint *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;

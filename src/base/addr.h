@@ -33,6 +33,8 @@ struct ss_endpoint {
 #define SS_IP_TEXT_MAX   64 /* with a zone and the NUL */
 #define SS_ADDR_TEXT_MAX 72 /* with brackets, port and the NUL */
 
+#define SS_ENDPOINT_TEXT_MAX (SS_HOST_MAX + 9) /* the same */
+
 /*
  * Reads the text of an IPv4 or IPv6 address, no brackets, with an optional zone (fe80::1%eth0, the
  * name or number of an interface). SS_OK or SS_ERR_FORMAT. IPv4 is four decimal numbers; the short
@@ -63,6 +65,10 @@ bool ss_ip_is_any(const struct ss_ip *ip);
  * bracket, or a port that is not 1 to 65535.
  */
 SS_CHECKED enum ss_status ss_endpoint_parse(struct ss_endpoint *endpoint, const char *text);
+
+/* With the port, and brackets around the text of an IPv6 address, into `text` of
+ * SS_ENDPOINT_TEXT_MAX bytes; returns `text`. */
+const char *ss_endpoint_format(const struct ss_endpoint *endpoint, char *text);
 
 /* The same text and port. */
 bool ss_endpoint_equal(const struct ss_endpoint *a, const struct ss_endpoint *b);

@@ -10,12 +10,9 @@
 /* As `server` takes it: with the port, and an IPv6 address in brackets. */
 static json_t *endpoint_json(const struct ss_endpoint *endpoint)
 {
-    bool bracket = strchr(endpoint->host, ':') != NULL;
-    char text[SS_HOST_MAX + 16];
+    char text[SS_ENDPOINT_TEXT_MAX];
 
-    snprintf(text, sizeof text, "%s%s%s:%u", bracket ? "[" : "", endpoint->host, bracket ? "]" : "",
-             endpoint->port);
-    return json_string(text);
+    return json_string(ss_endpoint_format(endpoint, text));
 }
 
 static void set(json_t *object, const char *key, json_t *value)

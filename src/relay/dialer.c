@@ -166,18 +166,17 @@ static void finish(struct ss_dial *dial)
 
 /* -- what is seen of servers -- */
 
-static void server_failed(const struct attempt *attempt)
+static void server_failed(const struct attempt *attempt, bool sure)
 {
     struct ss_dial *dial = attempt->dial;
     struct ss_upstream_state *state = state_of(attempt);
-    const struct ss_endpoint *endpoint = ss_upstream_state_endpoint(state);
+    char text[SS_ENDPOINT_TEXT_MAX];
 
-    if (!ss_upstream_failed(state, SS_TRANSPORT_TCP, attempt->begun_us / 1000, now_ms(dial)) ||
-        dial->session->role->upstreams.count < 2)
-        return;
-    ss_log_limited(&dial->worker->engine->dial_log, now_ms(dial), SS_LOG_WARN,
-                   "server %s:%u is not reached; others take its place", endpoint->host,
-                   endpoint->port);
+    if (ss_upstream_failed(state, SS_TRANSPORT_TCP, sure, attempt->begun_us / 1000, now_ms(dial)) &&
+        dial->session->role->upstreams.count > 1)
+        ss_log_limited(&dial->worker->engine->dial_log, now_ms(dial), SS_LOG_WARN,
+                       "server %s is not reached; others take its place",
+                       ss_endpoint_format(ss_upstream_state_endpoint(state), text));
 }
 
 /* One address of a server is of no use; the server only when there is no other left. */
@@ -193,7 +192,7 @@ static void address_failed(struct attempt *attempt)
     for (size_t i = 0; i < dial->place_count; i++)
         if (dial->places[i].server == attempt->place.server)
             return;
-    server_failed(attempt);
+    server_failed(attempt, true);
 }
 
 /* The other was there first. Late is a server that others would have been preferred to. */
@@ -203,14 +202,14 @@ static void overtaken(const struct attempt *loser, const struct attempt *winner)
         loser->place.server == winner->place.server)
         return;
     if (age_ms(loser) >= ss_upstream_patience_ms(state_of(loser)))
-        server_failed(loser);
+        server_failed(loser, false);
 }
 
 static void server_connected(struct ss_session *session, const struct attempt *attempt)
 {
     struct ss_upstream_state *state = state_of(attempt);
-    const struct ss_endpoint *endpoint = ss_upstream_state_endpoint(state);
     uint64_t took_us = now_us() - attempt->begun_us;
+    char text[SS_ENDPOINT_TEXT_MAX];
 
     if (session->fast_opened) {
         (void)ss_upstream_connected(state, 0, now_ms(attempt->dial));
@@ -220,7 +219,8 @@ static void server_connected(struct ss_session *session, const struct attempt *a
     if (ss_upstream_connected(state, took_us != 0 ? took_us : 1, now_ms(attempt->dial)) &&
         session->role->upstreams.count > 1)
         ss_log_limited(&session->worker->engine->dial_log, now_ms(attempt->dial), SS_LOG_INFO,
-                       "server %s:%u is reached again", endpoint->host, endpoint->port);
+                       "server %s is reached again",
+                       ss_endpoint_format(ss_upstream_state_endpoint(state), text));
 }
 
 /* -- addresses -- */
@@ -297,7 +297,7 @@ static void server_unresolved(struct attempt *attempt, enum ss_status status)
         return;
     attempt->dial->last = status;
     log_unresolved(attempt->dial, ss_upstream_state_endpoint(state_of(attempt))->host, status);
-    server_failed(attempt);
+    server_failed(attempt, true);
 }
 
 static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *addresses,
@@ -424,7 +424,7 @@ void ss_dial_fast_open_failed(struct ss_session *session)
         return;
     state = session->role->upstreams.states[session->upstream];
     ss_upstream_set_plain(state, now + PLAIN_AFTER_FAILURE_MS);
-    (void)ss_upstream_failed(state, SS_TRANSPORT_TCP, now, now);
+    (void)ss_upstream_failed(state, SS_TRANSPORT_TCP, false, now, now);
 }
 
 /* Begins to connect to the attempt's place. What fails at once is in dial->last. */
@@ -480,6 +480,11 @@ static bool begin(struct attempt *attempt, bool late)
     }
 }
 
+static bool is_asking(const struct ss_dial *dial)
+{
+    return dial->attempts[0].query != NULL || dial->attempts[1].query != NULL;
+}
+
 /* When to look again, once there is an attempt and more to try. */
 static void watch(const struct attempt *attempt)
 {
@@ -490,7 +495,7 @@ static void watch(const struct attempt *attempt)
         wait_ms = ATTEMPT_MS;
     else if (dial->untried != 0 && !dial->racing && attempt->query == NULL)
         wait_ms = ss_upstream_patience_ms(state_of(attempt));
-    if (has_more(dial) || attempt->query != NULL)
+    if (has_more(dial) || (through_upstream(dial) && is_asking(dial)))
         ss_worker_start_attempt(dial->worker, &dial->session->check, wait_ms);
 }
 
@@ -604,7 +609,7 @@ void ss_dial_cancel(struct ss_dial *dial, bool timed_out)
         struct attempt *attempt = &dial->attempts[i];
 
         if (is_busy(attempt) && through_upstream(dial))
-            server_failed(attempt);
+            server_failed(attempt, true);
     }
     finish(dial);
 }

@@ -27,16 +27,18 @@ static void on_connected(uv_connect_t *request, int result)
     struct ss_probe *probe = SS_CONTAINER_OF(request, struct ss_probe, request);
     struct ss_worker *worker = probe->worker;
     uint64_t now_ms = uv_now(&worker->loop);
-    const struct ss_endpoint *endpoint = ss_upstream_state_endpoint(probe->state);
+    char text[SS_ENDPOINT_TEXT_MAX];
 
     if (result == 0 && probe->conn != NULL) {
         uint64_t took_us = uv_hrtime() / 1000 - probe->begun_us;
 
         if (ss_upstream_connected(probe->state, took_us != 0 ? took_us : 1, now_ms))
             ss_log_limited(&worker->engine->dial_log, now_ms, SS_LOG_INFO,
-                           "server %s:%u is there again", endpoint->host, endpoint->port);
+                           "server %s is there again",
+                           ss_endpoint_format(ss_upstream_state_endpoint(probe->state), text));
     } else {
-        (void)ss_upstream_failed(probe->state, SS_TRANSPORT_TCP, probe->begun_us / 1000, now_ms);
+        (void)ss_upstream_failed(probe->state, SS_TRANSPORT_TCP, true, probe->begun_us / 1000,
+                                 now_ms);
     }
     ss_deadline_stop(&probe->deadline);
     ss_conn_close(probe->conn, SS_CONN_LEAVE);

@@ -36,14 +36,15 @@ struct ss_upstream_state *ss_udp_upstream_state(const struct ss_association *ass
 static void failed(struct ss_udp_port *port, size_t index, uint64_t begun_ms, const char *how)
 {
     struct ss_upstream_state *state = port->role->upstreams.states[index];
-    const struct ss_endpoint *endpoint = ss_upstream_state_endpoint(state);
     uint64_t now_ms = now_of(port);
+    char text[SS_ENDPOINT_TEXT_MAX];
 
     port->servers[index].unanswered = 0;
-    if (ss_upstream_failed(state, SS_TRANSPORT_UDP, begun_ms, now_ms) && port->server_count > 1)
+    if (ss_upstream_failed(state, SS_TRANSPORT_UDP, true, begun_ms, now_ms) &&
+        port->server_count > 1)
         ss_log_limited(&port->relay->engine->dial_log, now_ms, SS_LOG_WARN,
-                       "[udp] server %s:%u %s; others take its place", endpoint->host,
-                       endpoint->port, how);
+                       "[udp] server %s %s; others take its place",
+                       ss_endpoint_format(ss_upstream_state_endpoint(state), text), how);
 }
 
 static void judge_silence(struct ss_udp_port *port, size_t index)
@@ -118,10 +119,17 @@ void ss_udp_upstream_sending(struct ss_association *association)
 
 void ss_udp_upstream_answered(struct ss_association *association)
 {
+    const struct ss_udp_port *port = association->port;
+    struct ss_upstream_state *state = ss_udp_upstream_state(association);
+    char text[SS_ENDPOINT_TEXT_MAX];
+
     association->answered = true;
     association->unanswered = 0;
     server_of(association)->unanswered = 0;
-    ss_upstream_answered(ss_udp_upstream_state(association), now_of(association->port));
+    if (ss_upstream_answered(state, now_of(port)) && port->server_count > 1)
+        ss_log_limited(&port->relay->engine->dial_log, now_of(port), SS_LOG_INFO,
+                       "[udp] server %s answers again",
+                       ss_endpoint_format(ss_upstream_state_endpoint(state), text));
 }
 
 void ss_udp_upstream_refused(struct ss_association *association, const struct ss_addr *to)

@@ -77,7 +77,7 @@ static void failed(struct watched *watched, enum ss_status status)
                    ss_upstream_state_endpoint(watched->state)->host, ss_status_text(status));
     ss_log_limited(&names->engine->dial_log, now_ms, SS_LOG_ERROR,
                    "failed to resolve the provided hostname");
-    (void)ss_upstream_failed(watched->state, SS_TRANSPORT_TCP, now_ms, now_ms);
+    (void)ss_upstream_failed(watched->state, SS_TRANSPORT_TCP, true, now_ms, now_ms);
     watched->due_ms = now_ms + watched->pause_ms;
     watched->pause_ms =
         2 * watched->pause_ms < PAUSE_MOST_MS ? 2 * watched->pause_ms : PAUSE_MOST_MS;

@@ -33,6 +33,7 @@ struct health {
     _Atomic uint32_t failures;       /* in a row */
     _Atomic uint64_t avoided_until_ms;
     _Atomic uint64_t trial_until_ms; /* somebody finds out */
+    _Atomic bool said;               /* that it fails */
 };
 
 struct ss_upstream_state {
@@ -118,17 +119,15 @@ void ss_upstream_chosen(struct ss_upstream_state *state, enum ss_transport trans
     ADD(state->health[transport].chosen);
 }
 
-/* It is there: nothing is held against it any more. True when something was. */
+/* It is there: nothing is held against it any more. True when its failing had been said. */
 static bool make_good(struct health *health)
 {
-    bool failing = LOAD(health->failures) != 0;
-
-    if (failing) {
-        STORE(health->failures, 0);
-        STORE(health->avoided_until_ms, 0);
-        STORE(health->trial_until_ms, 0);
-    }
-    return failing;
+    if (LOAD(health->failures) == 0)
+        return false;
+    STORE(health->failures, 0);
+    STORE(health->avoided_until_ms, 0);
+    STORE(health->trial_until_ms, 0);
+    return atomic_exchange_explicit(&health->said, false, memory_order_relaxed);
 }
 
 bool ss_upstream_connected(struct ss_upstream_state *state, uint64_t took_us, uint64_t now_ms)
@@ -149,10 +148,10 @@ bool ss_upstream_connected(struct ss_upstream_state *state, uint64_t took_us, ui
     return make_good(&state->health[SS_TRANSPORT_TCP]);
 }
 
-void ss_upstream_answered(struct ss_upstream_state *state, uint64_t now_ms)
+bool ss_upstream_answered(struct ss_upstream_state *state, uint64_t now_ms)
 {
     STORE(state->answered_ms, now_ms);
-    (void)make_good(&state->health[SS_TRANSPORT_UDP]);
+    return make_good(&state->health[SS_TRANSPORT_UDP]);
 }
 
 static uint64_t pause_after(uint32_t failures)
@@ -164,7 +163,7 @@ static uint64_t pause_after(uint32_t failures)
     return pause_ms < SS_AVOIDED_MOST_MS ? pause_ms : SS_AVOIDED_MOST_MS;
 }
 
-bool ss_upstream_failed(struct ss_upstream_state *state, enum ss_transport transport,
+bool ss_upstream_failed(struct ss_upstream_state *state, enum ss_transport transport, bool sure,
                         uint64_t begun_ms, uint64_t now_ms)
 {
     struct health *health = &state->health[transport];
@@ -179,7 +178,8 @@ bool ss_upstream_failed(struct ss_upstream_state *state, enum ss_transport trans
     STORE(health->trial_until_ms, 0);
     if (transport == SS_TRANSPORT_TCP)
         STORE(state->probed_ms, now_ms); /* there is no need to ask at once */
-    return failures == 0;
+    return (sure || failures != 0) &&
+           !atomic_exchange_explicit(&health->said, true, memory_order_relaxed);
 }
 
 /* -- what that comes to -- */

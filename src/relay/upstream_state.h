@@ -46,17 +46,18 @@ const struct ss_endpoint *ss_upstream_state_endpoint(const struct ss_upstream_st
 void ss_upstream_chosen(struct ss_upstream_state *state, enum ss_transport transport);
 
 /* Connected within `took_us` microseconds: it is there. With 0, which is what fast open tells,
- * nothing is known of it and it is only counted. True when it had been avoided. */
+ * nothing is known of it and it is only counted. True when its failing had been said. */
 bool ss_upstream_connected(struct ss_upstream_state *state, uint64_t took_us, uint64_t now_ms);
 
-/* A datagram that can only be from it has come. */
-void ss_upstream_answered(struct ss_upstream_state *state, uint64_t now_ms);
+/* A datagram that can only be from it has come. The same result. */
+bool ss_upstream_answered(struct ss_upstream_state *state, uint64_t now_ms);
 
 /*
  * An attempt that began at `begun_ms` came to nothing: avoided from now on, unless it began before
- * the last pause ended, for then that failure is known. True for the first in a row.
+ * the last pause ended, for then that failure is known. True when that is to be said: once in a row
+ * of failures, and not for the first when it was merely late (`sure` is false), as may happen.
  */
-bool ss_upstream_failed(struct ss_upstream_state *state, enum ss_transport transport,
+bool ss_upstream_failed(struct ss_upstream_state *state, enum ss_transport transport, bool sure,
                         uint64_t begun_ms, uint64_t now_ms);
 
 /* -- what that comes to -- */

@@ -169,7 +169,7 @@ static void log_users(const struct ss_service *service)
 
 static void log_upstream(const struct ss_upstream *upstream, uint64_t now_ms, bool udp)
 {
-    bool bracket = strchr(upstream->endpoint.host, ':') != NULL;
+    char endpoint[SS_ENDPOINT_TEXT_MAX];
     struct ss_upstream_view view;
     char time[32] = "not measured", avoided[48] = "", over_udp[96] = "", udp_avoided[48] = "";
 
@@ -187,11 +187,10 @@ static void log_upstream(const struct ss_upstream *upstream, uint64_t now_ms, bo
         snprintf(over_udp, sizeof over_udp,
                  "; UDP chosen %" PRIu64 " times, %" PRIu64 " failures%s", view.associations,
                  view.udp_failures, udp_avoided);
-    ss_log_info("traffic: server %s%s%s:%u: chosen %" PRIu64 " times, %" PRIu64
-                " connects, %" PRIu64 " failures, %s%s%s",
-                bracket ? "[" : "", upstream->endpoint.host, bracket ? "]" : "",
-                upstream->endpoint.port, view.chosen, view.connects, view.failures, time, avoided,
-                over_udp);
+    ss_log_info("traffic: server %s: chosen %" PRIu64 " times, %" PRIu64 " connects, %" PRIu64
+                " failures, %s%s%s",
+                ss_endpoint_format(&upstream->endpoint, endpoint), view.chosen, view.connects,
+                view.failures, time, avoided, over_udp);
 }
 
 /* The upstream servers of a client: those for TCP, and those for UDP alone. */

@@ -105,6 +105,62 @@ static void the_standard_server_stands_in_front(void **state)
     "{\"servers\":[{\"server\":\"192.0.2.1\",\"server_port\":8388,\"method\":\"aes-256-gcm\"," \
     "\"password\":\"a\"" more "}],\"locals\":[{\"local_port\":1080}]}"
 
+static void servers_have_weights(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t tcp, udp;
+    } cases[] = {
+        {ENTRY(""), 1000, 1000},
+        {ENTRY(",\"weight\":0.25"), 250, 250},
+        {ENTRY(",\"tcp_weight\":0.5"), 500, 1000},
+        {ENTRY(",\"weight\":2,\"udp_weight\":0"), 2000, 0},
+        {ENTRY(",\"weight\":0.0001"), 1, 1},
+        {ENTRY(",\"weight\":null"), 1000, 1000},
+    };
+    static const char *const wrong[] = {ENTRY(",\"weight\":\"1\""), ENTRY(",\"tcp_weight\":-1"),
+                                        ENTRY(",\"udp_weight\":1001"), ENTRY(",\"weight\":[]")};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct reading *r = read_text(L, cases[i].text);
+
+        assert_true(r->good);
+        assert_int_equal(r->config.servers[0].tcp_weight, cases[i].tcp);
+        assert_int_equal(r->config.servers[0].udp_weight, cases[i].udp);
+        reading_end(r);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct reading *r = read_text(L, wrong[i]);
+
+        assert_false(r->good);
+        assert_int_equal(reading_count(r, "ERROR", "a number from 0 to 1000"), 1);
+        reading_end(r);
+    }
+}
+
+static void the_way_of_balancing_is_fastest_or_random(void **state)
+{
+    struct reading *r = read_text(L, two_servers);
+    (void)state;
+
+    assert_true(r->good);
+    assert_int_equal(r->config.balance, SS_BALANCING_FASTEST);
+    reading_end(r);
+
+    reading_file(two_servers);
+    r = reading_begin(L, "-c c.json --balance random");
+    assert_true(r->good);
+    assert_int_equal(r->config.balance, SS_BALANCING_RANDOM);
+    reading_end(r);
+
+    reading_file(two_servers);
+    r = reading_begin(L, "-c c.json --balance slowest");
+    assert_false(r->good);
+    assert_int_equal(reading_count(r, "ERROR", "balance: 'slowest' is not fastest or random"), 1);
+    reading_end(r);
+}
+
 static void wrong_entries_are_named(void **state)
 {
     static const struct {
@@ -294,6 +350,8 @@ int extended_tests(void)
         cmocka_unit_test(the_line_replaces_the_lists),
         cmocka_unit_test(the_standard_server_stands_in_front),
         cmocka_unit_test(wrong_entries_are_named),
+        cmocka_unit_test(servers_have_weights),
+        cmocka_unit_test(the_way_of_balancing_is_fastest_or_random),
         cmocka_unit_test(unknown_members_of_entries_are_named_with_their_place),
         cmocka_unit_test(passwords_may_name_a_variable),
         cmocka_unit_test(a_password_that_looks_like_a_variable_is_not_shown),

@@ -53,7 +53,7 @@ static void connected(struct rig *rig, size_t index, uint64_t ms)
 
 static void failed(struct rig *rig, size_t index, enum ss_transport transport)
 {
-    (void)ss_upstream_failed(rig->set.states[index], transport, rig->now_ms, rig->now_ms);
+    (void)ss_upstream_failed(rig->set.states[index], transport, true, rig->now_ms, rig->now_ms);
 }
 
 /* Each is measured by one connection. */
@@ -152,9 +152,33 @@ static void one_that_failed_is_avoided_with_growing_pauses(void **state)
     assert_int_equal(choose(&rig, TCP), 0);
     assert_int_equal(choose(&rig, TCP), 0);
     /* And the pauses begin anew. */
-    assert_true(ss_upstream_failed(rig.set.states[0], TCP, rig.now_ms, rig.now_ms));
+    assert_true(ss_upstream_failed(rig.set.states[0], TCP, true, rig.now_ms, rig.now_ms));
     assert_int_equal(ss_upstream_avoided_until(rig.set.states[0], TCP),
                      rig.now_ms + SS_AVOIDED_FIRST_MS);
+    ss_upstream_set_clear(&rig.set);
+}
+
+/* Once a row, and not when it was merely late for once. */
+static void failing_is_said_once(void **state)
+{
+    struct ss_upstream_state *server;
+    struct rig rig;
+    (void)state;
+
+    begin(&rig, 2, SS_BALANCE_FASTEST);
+    server = rig.set.states[0];
+    assert_false(ss_upstream_failed(server, TCP, false, rig.now_ms, rig.now_ms));
+    assert_false(ss_upstream_connected(server, 1000, rig.now_ms));
+    assert_false(ss_upstream_failed(server, TCP, false, rig.now_ms, rig.now_ms));
+    rig.now_ms += SS_AVOIDED_FIRST_MS;
+    assert_true(ss_upstream_failed(server, TCP, false, rig.now_ms, rig.now_ms));
+    rig.now_ms += MIN;
+    assert_false(ss_upstream_failed(server, TCP, true, rig.now_ms, rig.now_ms));
+    assert_true(ss_upstream_connected(server, 1000, rig.now_ms));
+    assert_false(ss_upstream_connected(server, 1000, rig.now_ms));
+    assert_true(ss_upstream_failed(server, UDP, true, rig.now_ms, rig.now_ms));
+    assert_true(ss_upstream_answered(server, rig.now_ms));
+    assert_false(ss_upstream_answered(server, rig.now_ms));
     ss_upstream_set_clear(&rig.set);
 }
 
@@ -337,7 +361,7 @@ static void a_state_outlives_its_list(void **state)
     assert_int_equal(ss_upstream_set_init(&one, list, 1, SS_BALANCE_FASTEST), SS_OK);
     assert_ptr_equal(ss_upstreams_find(list, 1, &list[0].endpoint), list[0].state);
     assert_null(ss_upstreams_find(list, 1, &other));
-    (void)ss_upstream_failed(one.states[0], TCP, START, START);
+    (void)ss_upstream_failed(one.states[0], TCP, true, START, START);
     ss_upstream_state_release(list[0].state);
     assert_int_equal(ss_upstream_set_init(&two, list, 1, SS_BALANCE_FASTEST), SS_OK);
     ss_upstream_set_clear(&one);
@@ -367,6 +391,7 @@ int upstreams_tests(void)
         cmocka_unit_test(small_differences_do_not_change_the_choice),
         cmocka_unit_test(a_weight_counts_against_the_connect_time),
         cmocka_unit_test(one_that_failed_is_avoided_with_growing_pauses),
+        cmocka_unit_test(failing_is_said_once),
         cmocka_unit_test(a_dial_goes_to_each_once_those_avoided_last),
         cmocka_unit_test(all_avoided_still_gives_one),
         cmocka_unit_test(random_follows_the_weights),

@@ -158,6 +158,30 @@ static void families_of_the_wildcard_are_chosen_by_port_and_transport(void **sta
     }
 }
 
+static void what_is_seen_of_a_server_is_in_one_place(void **state)
+{
+    struct planned *p = plan(
+        SS_PROGRAM_LOCAL, "{\"servers\":["
+                          "{\"server\":\"192.0.2.1\",\"server_port\":1,\"weight\":2," KEYS "},"
+                          "{\"server\":\"192.0.2.1\",\"server_port\":2,\"udp_weight\":0," KEYS "}],"
+                          "\"locals\":[{\"local_port\":1080,\"mode\":\"tcp_and_udp\"}],"
+                          "\"balance\":\"random\"}");
+    const struct ss_role_options *tcp = &p->service.plans[0].role;
+    const struct ss_role_options *udp = &p->service.plans[1].role;
+    (void)state;
+
+    assert_true(p->good);
+    assert_int_equal(tcp->balance, SS_BALANCE_RANDOM);
+    assert_int_equal(tcp->upstream_count, 2);
+    assert_int_equal(tcp->upstreams[0].weight, 2 * SS_WEIGHT_ONE);
+    assert_int_equal(tcp->upstreams[1].weight, SS_WEIGHT_ONE);
+    assert_int_equal(udp->upstream_count, 1);
+    assert_non_null(tcp->upstreams[0].state);
+    assert_ptr_equal(tcp->upstreams[0].state, udp->upstreams[0].state);
+    assert_ptr_not_equal(tcp->upstreams[0].state, tcp->upstreams[1].state);
+    end(p);
+}
+
 static void upstream_servers_are_used_for_what_they_are_for(void **state)
 {
     struct planned *p =
@@ -312,6 +336,7 @@ int plan_tests(void)
         cmocka_unit_test(each_address_is_planned_for_each_transport),
         cmocka_unit_test(servers_of_one_process_have_modes_and_keys_of_their_own),
         cmocka_unit_test(families_of_the_wildcard_are_chosen_by_port_and_transport),
+        cmocka_unit_test(what_is_seen_of_a_server_is_in_one_place),
         cmocka_unit_test(upstream_servers_are_used_for_what_they_are_for),
         cmocka_unit_test(udp_is_open_where_nobody_can_ask),
         cmocka_unit_test(users_can_not_be_passed_by),
