@@ -576,8 +576,11 @@ table ip count {
 	}
 	counter plain {
 	}
+	counter answers {
+	}
 	chain out {
 		type filter hook output priority 0; policy accept;
+		oifname "lan0" ip saddr 45.1.0.0/16 meta l4proto udp meta mark 0x2a counter name answers
 		ip daddr 45.0.0.2 meta mark 0x2a counter name marked
 		ip daddr 45.0.0.2 meta mark 0 counter name unmarked
 		ip daddr 45.0.0.2 ip dscp ef counter name ef
@@ -785,6 +788,7 @@ table ip t {
             target = self.udp_target()
             self.assert_echoes_from(self.udp_client(), (router.HOST, target.port))
             self.assertGreater(rig.nft_counter("ip count", "marked"), marked)
+            self.assertEqual(rig.nft_counter("ip count", "answers"), 1)
             self.assertEqual(rig.nft_counter("ip count", "unmarked"), 0)
             self.assertEqual(redir.log_lines(self.OWN), [])
             rig.flush()

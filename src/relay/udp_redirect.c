@@ -152,10 +152,13 @@ uint32_t ss_udp_answers_trim(struct ss_udp_answers *answers)
     return answers != NULL ? ss_pool_trim(answers->pool) : 0;
 }
 
-/* Groups, and with IPv4 all that is above them: broadcast and what was never given away. */
-static bool is_multicast(const struct ss_ip *ip)
+/* Groups, with IPv4 all that is above them (broadcast, and what was never given away), and what is
+ * known on one link alone: no address of the internet. */
+static bool is_of_no_host(const struct ss_ip *ip)
 {
-    return ip->family == SS_FAMILY_IPV4 ? ip->bytes[0] >= 224 : ip->bytes[0] == 0xff;
+    if (ip->family == SS_FAMILY_IPV4)
+        return ip->bytes[0] >= 224;
+    return ip->bytes[0] == 0xff || (ip->bytes[0] == 0xfe && (ip->bytes[1] & 0xc0) == 0x80);
 }
 
 /* -- there -- */
@@ -175,8 +178,8 @@ bool ss_udp_redirect_target(struct ss_udp_port *port, const struct ss_datagram *
                        "[udp] unable to get dest addr");
         return false;
     }
-    if (is_multicast(&original->ip)) {
-        ss_log_debug("[udp] a datagram to a group is dropped");
+    if (is_of_no_host(&original->ip)) {
+        ss_log_debug("[udp] a datagram to a group, or to a link, is dropped");
         return false;
     }
     if (ss_loop_guard_refuses(worker->engine->guard, &worker->dialed, port->role, true,
@@ -214,6 +217,7 @@ static enum ss_status open_socket(int *fd, const struct ss_udp_port *port,
         .reuse_address = true,
         .transparent = true,
         .dont_fragment = options->mtu != 0,
+        .mark = options->mark,
     };
     const char *error_text = "";
     enum ss_status status = ss_udp_open(fd, name, &how, &error_text);
@@ -302,7 +306,7 @@ void ss_udp_redirect_answer(struct ss_association *association, const struct ss_
         return;
     }
     if (name.ip.family != association->client.ip.family || name.port == 0 ||
-        ss_ip_is_any(&name.ip) || is_multicast(&name.ip)) {
+        ss_ip_is_any(&name.ip) || is_of_no_host(&name.ip)) {
         ss_log_debug("[udp] an answer from an address that can't be answered from is dropped");
         return;
     }
