@@ -8,6 +8,7 @@ TCP and UDP. Needs root, or the right to namespaces of its own.
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -978,6 +979,51 @@ table ip t {
             self.assert_echoes(conn)
             redir.kill()
             self._programs.remove(redir)
+
+    def test_reload(self):
+        """SIGHUP: another server, and a port more; what is under way goes on as it was."""
+        self.internet()
+        rig.ip(rig.internet, "address add 45.0.0.4/24 dev eth0")
+        self.addCleanup(rig.ip, rig.internet, "address del 45.0.0.4/24 dev eth0")
+        second = self.program("ss-server", "-s", router.SERVER, "-p", "8389", "-k", "another", "-m",
+                              "aes-128-gcm", "-u", "-b", "45.0.0.4",
+                              prepare=rig.prepare(rig.internet))
+        second.await_log("listening at", count=2)
+        other = ports.free_port()
+        path = os.path.join(programs.scratch_directory(), "c.json")
+
+        def write(port, password, method, dscp):
+            with open(path, "w") as file:
+                json.dump({"server": router.SERVER, "server_port": port, "password": password,
+                           "method": method, "local_address": "::", "local_port": self.port,
+                           "mode": "tcp_and_udp", "dscp": dscp}, file)
+
+        write(8388, case.PASSWORD, settings.method, {})
+        redir = self.program("ss-redir", "-c", path)
+        redir.await_listening(self.port)
+        self.rules("nft", "-u")
+        echo, target = self.tcp_target(targets.echo), self.udp_target()
+        held = self.dial((router.HOST, echo.port))
+        self.assert_echoes(held)
+        self.assert_echoes_from(self.udp_client(), (router.HOST, target.port))
+        self.assertEqual(target.sources, {router.SERVER_SOURCE})
+
+        write(8389, "another", "aes-128-gcm", {str(other): "EF"})
+        redir.process.send_signal(signal.SIGHUP)
+        redir.await_log("(TOS 0xb8)")
+        wait.until(lambda: other in proc.listening_ports(redir.pid), 10, "the new port")
+        self.assert_echoes(held)
+        self.assert_seen_from(router.HOST, "45.0.0.4")
+        target.sources.clear()
+        self.await_echo(self.udp_client(), (router.HOST, target.port))
+        self.assertEqual(target.sources, {"45.0.0.4"})
+        self.rules("nft", "-u", "-l", other)
+        self.assert_seen_from(router.HOST, "45.0.0.4")
+        # The new port is our own too.
+        conn = self.dial((router.LAN, other))
+        with contextlib.suppress(ConnectionError):
+            self.assertEqual(socks.receive_all(conn), b"")
+        redir.await_log("a connection to our own port")
 
     def test_few_descriptors(self):
         """The sockets that answer are within the budget: with 128 descriptors it goes on."""

@@ -43,6 +43,16 @@ static bool upstreams_are_alike(const struct ss_role_options *a, const struct ss
     return true;
 }
 
+static bool guarded_are_alike(const struct ss_role_options *a, const struct ss_role_options *b)
+{
+    if (a->guarded_count != b->guarded_count)
+        return false;
+    for (size_t i = 0; i < a->guarded_count; i++)
+        if (!ss_endpoint_equal(&a->guarded[i], &b->guarded[i]))
+            return false;
+    return true;
+}
+
 static bool users_are_alike(const struct ss_role_options *a, const struct ss_role_options *b)
 {
     if (a->user_count != b->user_count)
@@ -64,7 +74,7 @@ bool ss_role_is_alike(const struct ss_role *one, const struct ss_role *other)
     return target_is_same && a->ingress == b->ingress && a->egress == b->egress &&
            a->profile == b->profile && a->udp_open == b->udp_open && a->tproxy == b->tproxy &&
            a->tos == b->tos && ss_ip_equal(&a->advertised, &b->advertised) &&
-           upstreams_are_alike(a, b) && users_are_alike(a, b);
+           upstreams_are_alike(a, b) && guarded_are_alike(a, b) && users_are_alike(a, b);
 }
 
 struct ss_role *ss_role_hold(struct ss_role *role)
