@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import case, hole, netns, ports, socks, targets, timing  # noqa: E402
+from support import case, counting, hole, netns, ports, socks, targets, timing  # noqa: E402
 
 TIMEOUT = 2
 FIRST_FEW = 3
@@ -72,6 +72,22 @@ class FastOpenDown(case.Case):
         results = [self.works(local) for _ in range(6)]
         self.assertGreaterEqual(results[:FIRST_FEW].count(True), FIRST_FEW - 1, results)
         self.assertEqual(results[FIRST_FEW:], [True] * (6 - FIRST_FEW))
+
+    def test_nothing_is_sent_twice(self):
+        """An attempt by fast open is not raced: its bytes may be with the server."""
+        servers, local = self.two_servers("-t", 3)
+        self.fetch_cookies(local)
+        target = counting.Target()
+        self.addCleanup(target.close)
+        self.black_hole(servers[0])
+        answered = 0
+        for _ in range(12):
+            try:
+                answered += counting.ask(local.port, target.address)
+            except OSError:
+                pass
+        self.assertGreaterEqual(answered, 12 - FIRST_FEW)
+        self.assertEqual(target.twice(), [])
 
     def test_the_only_one_is_a_black_hole(self):
         """The client is told within the time that a connection may take."""
