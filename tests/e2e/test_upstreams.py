@@ -3,6 +3,7 @@ nothing is sent twice; the choice, and what is said of it. In a namespace."""
 
 import hashlib
 import os
+import signal
 import socket
 import sys
 import threading
@@ -123,6 +124,30 @@ class Upstreams(servers.Case):
                 pass
         self.server_of(1, port=several[1].port)
         self.assertEqual(self.ask(local, 5), 5)
+        self.assert_nothing_came_twice()
+
+    def test_what_is_known_survives_a_reload(self):
+        """Of the servers that stay; a new one has a fresh start, and one that is gone is not used."""
+        several = [self.server_of(number) for number in range(3)]
+        local = self.local_with(self.entries(several[:2]))
+        self.assertEqual(self.ask(local, 5), 5)
+        several[0].stop()
+        self.assertEqual(self.ask(local, 5), 5)
+        before = self.summary(local)
+        self.assertGreater(before[several[0].port]["failures"], 0)
+        held = self.connect(local, self.target.address)
+        self.rewrite(local, [self.entries(several)[0], self.entries(several)[2]])
+        local.process.send_signal(signal.SIGHUP)
+        local.await_log("reloaded")
+        after = self.summary(local)
+        self.assertEqual(sorted(after), sorted([several[0].port, several[2].port]))
+        for what in ("chosen", "connects", "failures"):
+            self.assertGreaterEqual(after[several[0].port][what], before[several[0].port][what])
+            self.assertEqual(after[several[2].port][what], 0)
+        self.assertEqual(self.ask(local, 5), 5)
+        request = counting.fresh_request()
+        held.sendall(request)
+        self.assertEqual(held.recv(counting.SIZE), request)
         self.assert_nothing_came_twice()
 
     def test_random_follows_the_weights(self):

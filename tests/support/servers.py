@@ -35,12 +35,19 @@ class Case(case.Case):
         path = os.path.join(programs.scratch_directory(), "local.json")
         port = ports.free_port()
         mode = settings.pop("mode", "tcp_only")
-        with open(path, "w") as file:
-            json.dump({"servers": entries, "locals": [{"local_port": port, "mode": mode}],
-                       **settings}, file)
+        settings["locals"] = [{"local_port": port, "mode": mode}]
+        self._write(path, entries, settings)
         local = self.program("ss-local", "-c", path, *arguments, **(how or {}))
-        local.port = port
+        local.port, local.file, local.settings = port, path, settings
         return local.await_listening(port) if await_it else local
+
+    def _write(self, path, entries, settings):
+        with open(path, "w") as file:
+            json.dump({"servers": entries, **settings}, file)
+
+    def rewrite(self, local, entries):
+        """Its file with other servers."""
+        self._write(local.file, entries, local.settings)
 
     def summary(self, local):
         """What SIGUSR1 says of each server, by port."""
