@@ -147,7 +147,7 @@ run_part() {
         # Its shadow memory does not bear every layout of the address space.
         setarch "$(uname -m)" -R true 2>/dev/null && around="setarch $(uname -m) -R"
         check tsan -R \
-            '^unit_|integration|e2e_(random_cut|socks5|half_close|probing|backpressure)_2|^interop_self_2'
+            '^unit_|integration|e2e_(random_cut|socks5|half_close|probing|backpressure)_2|^interop_self_2|^redir(_sockets)?_2'
         ;;
     *)
         echo "run.sh: no part is called $1" >&2
