@@ -181,6 +181,22 @@ class Commands:
             self.assertEqual(started.stop(), 0)
 
 
+class OneProcess(Commands, manager.OneProcess, manager.ManagerCase):
+    def test_lists_longer_than_a_datagram(self):
+        self.manager()
+        client = self.client()
+        numbers = self.free_ports(90)
+        long = "ä\"" * 500
+        for number in numbers:
+            self.assertEqual(client.add(number, long), "ok")
+        entries = client.list()
+        self.assertEqual([int(entry["server_port"]) for entry in entries], numbers)
+        self.assertEqual({entry["password"] for entry in entries}, {long})
+        for number in numbers:
+            self.assertEqual(client.remove(number), "ok")
+        self.assertEqual(client.list(), [])
+
+
 class ProcessPerPort(Commands, manager.ProcessPerPort, manager.ManagerCase):
     def test_files_are_private_json_and_gone_at_the_end(self):
         started = self.manager()

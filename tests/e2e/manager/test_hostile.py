@@ -126,6 +126,10 @@ class Hostile:
         self.assertEqual(self.client().ask("ping"), "stat: {}")
 
 
+class OneProcess(Hostile, manager.OneProcess, manager.ManagerCase):
+    pass
+
+
 class ProcessPerPort(Hostile, manager.ProcessPerPort, manager.ManagerCase):
     def test_a_file_is_strict_json(self):
         self.manager()

@@ -266,6 +266,89 @@ class Life:
         self.assertFalse(listens(port))
 
 
+class OneProcess(Life, manager.OneProcess, manager.ManagerCase):
+    def the_server(self, started):
+        """The one below the helper."""
+        def found():
+            below = [pid for helper in manager.children_of(started.pid)
+                     for pid in manager.children_of(helper)]
+            return below[0] if below else None
+
+        return wait.until(found, 10, "a server")
+
+    def test_a_killed_server_is_back_with_all_its_ports(self):
+        started = self.manager()
+        client = self.client()
+        target = self.target(targets.echo)
+        numbers = self.free_ports(20)
+        for port in numbers:
+            self.assertEqual(client.add(port, PASSWORD), "ok")
+        local = self.relay(numbers[0])
+        with contextlib.closing(socks.connect(local.port, target.address)) as conn:
+            self.assert_echoes(conn, b"x" * 1000)
+        before = client.ping()
+        self.assertGreaterEqual(before[numbers[0]], 2000)
+        for _ in range(3):
+            server = self.the_server(started)
+            killed = time.monotonic()
+            os.kill(server, signal.SIGKILL)
+            wait.until(lambda: not listens(numbers[-1]), 5)
+            wait.until(lambda: all(map(listens, numbers)), 10)
+            self.assertLess(time.monotonic() - killed, 3)  # within one second, and a margin
+            self.assertNotEqual(self.the_server(started), server)
+            self.assertEqual(client.ping(), before)
+        self.logged(started, r"ss-server was ended by signal 9; it is started again")
+        self.assert_works(local, target)
+        self.assertGreater(client.ping()[numbers[0]], before[numbers[0]])
+
+    def test_a_server_that_hangs_is_replaced(self):
+        started = self.manager()
+        client = self.client()
+        one, two = self.free_ports(2)
+        self.assertEqual(client.add(one, "pw"), "ok")
+        server = self.the_server(started)
+        os.kill(server, signal.SIGSTOP)
+        self.assertEqual(client.add(two, "pw"), "port is not available")
+        self.logged(started, "does not answer and is ended")
+        wait.until(lambda: not os.path.exists("/proc/%d" % server), 10)
+        self.assertEqual([entry["server_port"] for entry in client.list()], [str(one)])
+        self.assertEqual(client.add(two, "pw"), "ok")
+        self.assertTrue(listens(one) and listens(two))
+
+    def test_a_port_that_is_taken_at_the_return_is_tried_again(self):
+        started = self.manager()
+        client = self.client()
+        port = ports.free_port()
+        self.assertEqual(client.add(port, "pw"), "ok")
+        self.crash(started)
+        wait.until(lambda: not listens(port), 5)
+        with socket.create_server(("127.0.0.1", port)):
+            started = self.manager()
+            self.logged(started, r"port %d is not served: .*Address already in use" % port)
+            self.assertEqual(client.list(), [])
+        self.logged(started, r"port %d is served now" % port, 30)
+        self.assertEqual([entry["server_port"] for entry in client.list()], [str(port)])
+
+    def test_a_server_that_can_not_start_is_tried_again(self):
+        path = os.path.join(self.folder, "missing-server")
+        started = self.manager(executable=path)
+        client = self.client()
+        port = ports.free_port()
+        self.assertEqual(client.add(port, "pw"), "port is not available")
+        self.logged(started, r"missing-server can't be executed: No such file")
+        os.symlink(programs.find(settings.bin, "ss-server"), path)
+        wait.until(lambda: client.add(port, "pw") == "ok", 30, "a server")
+
+    @ROOT
+    def test_a_low_port_after_the_user_was_switched(self):
+        os.chmod(self.folder, 0o777)
+        self.manager("-a", "nobody")
+        client = self.client()
+        port = next(number for number in range(1023, 600, -1) if not listens(number))
+        self.assertEqual(client.add(port, PASSWORD, mode="tcp_and_udp"), "ok")
+        self.assert_served(port, self.target(targets.echo))
+
+
 class ProcessPerPort(Life, manager.ProcessPerPort, manager.ManagerCase):
     def test_a_killed_server_is_started_again(self):
         started = self.manager()
