@@ -25,6 +25,9 @@
 #define IN_FLIGHT_MAX 64
 #define READ_MAX      65536
 
+/* More of them are told with the whole port. */
+#define USERS_ONE_BY_ONE 4
+
 enum purpose { FOR_RESTORING, FOR_OPERATION, FOR_COUNTING };
 
 /* A request without an answer; the server answers in order. */
@@ -161,7 +164,6 @@ static void restored(struct ss_manager *manager)
     struct ss_child_state *child = manager->child;
 
     child->phase = PHASE_UP;
-    uv_timer_stop(&child->ready);
     uv_timer_start(&child->count, on_count, COUNT_MS, COUNT_MS);
     ss_manager_set_ready(manager);
 }
@@ -246,6 +248,7 @@ static void on_hello(struct ss_manager *manager)
     struct ss_child_state *child = manager->child;
 
     uv_timer_stop(&child->hello);
+    uv_timer_stop(&child->ready); /* from here on each answer has its own time */
     child->greeted_once = true;
     child->phase = PHASE_RESTORING;
     begin_restore(manager);
@@ -598,9 +601,12 @@ static void remove_port(struct ss_manager *manager, const struct ss_managed *por
 static void change_users(struct ss_manager *manager, enum ss_command command,
                          const struct ss_port_spec *spec, const struct ss_port_spec *change)
 {
-    (void)spec;
-    ask_or_fail(manager, command == SS_COMMAND_ADD_USER ? SS_WIRE_ADD_USER : SS_WIRE_DEL_USER,
-                change);
+    /* The server makes its list of users anew for each one. */
+    if (change->server.identity_count > USERS_ONE_BY_ONE)
+        set_port(manager, spec, NULL);
+    else
+        ask_or_fail(manager, command == SS_COMMAND_ADD_USER ? SS_WIRE_ADD_USER : SS_WIRE_DEL_USER,
+                    change);
 }
 
 static void refresh(struct ss_manager *manager)
