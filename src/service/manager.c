@@ -345,6 +345,8 @@ int ss_manager_run(struct ss_config *config, const char *ident)
     if (!ss_manager_check(config))
         return EXIT_FATAL;
     raise_limits(config);
+    if (config->executable == NULL) /* of one version with this; else the one of PATH */
+        config->executable = ss_path_sibling("ss-server");
     if (config->pid_file != NULL) {
         const char *error_text = "";
 

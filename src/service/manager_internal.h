@@ -169,6 +169,10 @@ SS_CHECKED enum ss_status ss_manager_complete(struct ss_port_spec *complete,
                                               const struct ss_config *config,
                                               const struct ss_port_spec *spec);
 
+/* Adds a user whose key nobody has, for a port whose last one is gone: with an empty list in its
+ * file a server would serve whoever has the key of the port. The method must be there. */
+SS_CHECKED enum ss_status ss_manager_put_nobody(struct ss_config_server *server);
+
 /* manager_state.c: the state file. */
 
 /* Opens it and takes the ports in. False after the error line: another manager has it. */

@@ -268,31 +268,6 @@ static enum ss_status complete_plugin(struct ss_config_server *server,
     return status;
 }
 
-/* A user whose key nobody has, for a port whose last user is gone: without one in its list it would
- * serve whoever has the key of the port. */
-static enum ss_status put_nobody(struct ss_config_server *server)
-{
-    const struct ss_method *method = ss_method_find(server->method);
-    struct ss_config_identity nobody = {0};
-    char text[SS_BASE64_LEN(SS_KEY_MAX) + 1];
-    uint8_t key[SS_KEY_MAX];
-    enum ss_status status;
-
-    if (method == NULL)
-        return SS_ERR_UNSUPPORTED;
-    ss_random_bytes(key, method->key_len);
-    ss_base64_encode(text, key, method->key_len, SS_BASE64_STANDARD);
-    status = put_text(&nobody.name, "nobody");
-    if (status == SS_OK)
-        status = put_text(&nobody.password, text);
-    if (status == SS_OK)
-        status = ss_port_user_put(server, &nobody);
-    ss_port_user_clear(&nobody);
-    ss_wipe(key, sizeof key);
-    ss_wipe(text, sizeof text);
-    return status;
-}
-
 enum ss_status ss_manager_complete(struct ss_port_spec *complete, const struct ss_config *config,
                                    const struct ss_port_spec *spec)
 {
@@ -317,9 +292,30 @@ enum ss_status ss_manager_complete(struct ss_port_spec *complete, const struct s
             server->address_count++;
         }
     }
-    if (status == SS_OK && spec->of_users && server->identity_count == 0)
-        status = put_nobody(server);
     if (status != SS_OK)
         ss_port_spec_clear(complete);
+    return status;
+}
+
+enum ss_status ss_manager_put_nobody(struct ss_config_server *server)
+{
+    const struct ss_method *method = ss_method_find(server->method);
+    struct ss_config_identity nobody = {0};
+    char text[SS_BASE64_LEN(SS_KEY_MAX) + 1];
+    uint8_t key[SS_KEY_MAX];
+    enum ss_status status;
+
+    if (method == NULL)
+        return SS_ERR_UNSUPPORTED;
+    ss_random_bytes(key, method->key_len);
+    ss_base64_encode(text, key, method->key_len, SS_BASE64_STANDARD);
+    status = put_text(&nobody.name, "nobody");
+    if (status == SS_OK)
+        status = put_text(&nobody.password, text);
+    if (status == SS_OK)
+        status = ss_port_user_put(server, &nobody);
+    ss_port_user_clear(&nobody);
+    ss_wipe(key, sizeof key);
+    ss_wipe(text, sizeof text);
     return status;
 }

@@ -142,7 +142,8 @@ static bool write_config(const struct ss_manager *manager, struct job *job, cons
     /* Only what the request says itself is written, as ever; but never a port without a user that
      * is to be for users alone. */
     if (job->spec.of_users && job->spec.server.identity_count == 0) {
-        if (ss_manager_complete(&complete, manager->config, &job->spec) == SS_OK)
+        if (ss_manager_complete(&complete, manager->config, &job->spec) == SS_OK &&
+            ss_manager_put_nobody(&complete.server) == SS_OK)
             text = ss_port_file_text(&complete, manager->config);
         ss_port_spec_clear(&complete);
     } else {

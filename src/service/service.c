@@ -14,6 +14,7 @@
 #include "codec/packet.h"
 #include "crypto/random.h"
 #include "resolver/resolver.h"
+#include "service/control_stdio.h"
 #include "service/generation.h"
 #include "service/manager.h"
 #include "service/reload.h"
@@ -50,6 +51,9 @@ struct running {
     struct ss_words words;    /* of the command line, for reloads */
     struct ss_reload *reload;
     bool had_terminal; /* which may hang up */
+    /* Of a manager, which says what is served; NULL where there is none. */
+    struct ss_control_stdio *control;
+    struct ss_ports *ports;
 };
 
 /* Library heaps go in before any library allocates. */
@@ -76,6 +80,7 @@ static void stop(struct running *running, int exit_code)
     ss_report_stop(&running->report);
     ss_reload_close(running->reload);
     running->reload = NULL;
+    ss_control_stdio_close(running->control);
     ss_plugins_close(running->plugins);
     ss_reaper_close(&running->reaper);
     ss_engine_stop(running->engine);
@@ -84,6 +89,11 @@ static void stop(struct running *running, int exit_code)
 static void on_plugins_failed(void *owner)
 {
     stop(owner, EXIT_FATAL);
+}
+
+static void on_manager_gone(void *owner)
+{
+    stop(owner, 0);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -337,11 +347,35 @@ static bool prepare_quietly(struct ss_service *service)
     return good;
 }
 
+/* What is listened on at the start; a manager's ports come later. */
+static bool open_ports(struct running *running)
+{
+    struct ss_sockets_change change;
+
+    if (running->control == NULL)
+        return ss_service_listen(running->service, NULL, &running->sockets, &change);
+    running->ports = ss_ports_new(running->engine, running->service, running->plugins);
+    if (running->ports == NULL)
+        ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
+    return running->ports != NULL;
+}
+
+static bool hear_manager(struct running *running)
+{
+    enum ss_status status = SS_OK;
+
+    if (running->control != NULL)
+        status = ss_control_stdio_start(running->control, ss_engine_loop(running->engine),
+                                        running->ports, on_manager_gone, running);
+    if (status != SS_OK)
+        ss_log_error("the manager can't be heard: %s", ss_status_text(status));
+    return status == SS_OK;
+}
+
 /* From the fork on: sockets, user, threads, and then the loop. */
 static int serve(struct running *running)
 {
     const struct ss_config *config = running->service->config;
-    struct ss_sockets_change change;
 
     ss_process_ignore_pipes();
     if (config->nameservers != NULL)
@@ -349,8 +383,7 @@ static int serve(struct running *running)
     ss_service_log_providers(running->service);
     if (!ss_service_may_redirect(running->service))
         return EXIT_REFUSED;
-    if (!start_helper(running) || !make_engine(running) ||
-        !ss_service_listen(running->service, NULL, &running->sockets, &change) ||
+    if (!start_helper(running) || !make_engine(running) || !open_ports(running) ||
         !make_reload(running) || !open_signals(running) ||
         !ss_report_start(&running->report, config->manager_address, &running->sockets,
                          ss_engine_loop(running->engine)) ||
@@ -361,6 +394,8 @@ static int serve(struct running *running)
         ss_log_error("the worker threads can't be started");
         return EXIT_FATAL;
     }
+    if (!hear_manager(running))
+        return EXIT_FATAL;
     ss_background_ready(&running->background);
     ss_engine_run(running->engine);
     config = running->service->config;
@@ -374,7 +409,8 @@ static bool make_plugins(struct running *running)
 {
     const struct ss_config *config = running->service->config;
 
-    if (!ss_service_uses_plugins(config))
+    /* A manager's ports may have plugins. */
+    if (!ss_service_uses_plugins(config) && running->control == NULL)
         return true;
     running->plugins = ss_plugins_new(config->plugin_exit, on_plugins_failed, running);
     if (running->plugins == NULL)
@@ -405,8 +441,11 @@ static void end(struct running *running)
     ss_reload_close(running->reload);
     ss_plugins_close(running->plugins);
     ss_report_stop(&running->report);
+    ss_control_stdio_close(running->control);
     ss_reaper_close(&running->reaper);
     ss_engine_free(running->engine);
+    ss_control_stdio_free(running->control);
+    ss_ports_free(running->ports);
     ss_sockets_clear(&running->sockets);
     free_service(running);
     ss_helper_end(running->helper);
@@ -423,6 +462,11 @@ static int run(struct ss_config *given, const char *ident, struct ss_words *word
     *words = (struct ss_words){0};
     if (given->use_syslog)
         ss_syslog_start(ident);
+    /* First of all, for the manager waits a second. */
+    if (given->control_stdio && ss_control_stdio_new(&running.control) != SS_OK) {
+        ss_log_error("standard input and output can't be had for a manager");
+        goto done;
+    }
     if (!make_service(&running, given))
         goto done;
     config = running.service->config;

@@ -43,6 +43,10 @@ void ss_process_ignore_pipes(void);
  * the directory is not known. */
 char *ss_path_absolute(const char *path);
 
+/* A program of that name in the folder of this one, to be freed. NULL: there is none, or the system
+ * does not tell. */
+char *ss_path_sibling(const char *name);
+
 /* A process in the background, or none. */
 struct ss_background {
     char *pid_path; /* absolute; NULL: not in the background */
