@@ -19,7 +19,19 @@ socklen_t ss_addr_to_sockaddr(const struct ss_addr *addr, struct sockaddr_storag
 /* IPv4-mapped IPv6 addresses come out as IPv4. */
 void ss_addr_from_sockaddr(struct ss_addr *addr, const struct sockaddr *from);
 
+/*
+ * Whoever binds ports that this process may not: asked when the system refuses for want of rights.
+ * *fd is a bound socket then, non-blocking and closed on exec. With an error *error_text may be
+ * set.
+ */
+struct ss_binder {
+    enum ss_status (*bind)(void *owner, int *fd, const struct ss_addr *addr, bool udp,
+                           bool ipv6_only, bool reuse_port, bool mptcp, const char **error_text);
+    void *owner;
+};
+
 struct ss_listen_options {
+    const struct ss_binder *binder; /* NULL: nobody */
     int backlog;
     bool ipv6_only;
     bool reuse_port;

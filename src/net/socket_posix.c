@@ -199,6 +199,13 @@ void ss_socket_keep_alive(int fd)
         ss_option_refused(&warned_keep_alive, "TCP keep-alive", status);
 }
 
+static void set_accepting(int fd, const struct ss_listen_options *options)
+{
+    set_no_delay(fd);
+    ss_socket_keep_alive(fd);
+    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
+}
+
 enum ss_status ss_socket_listen(int *out, const struct ss_addr *addr,
                                 const struct ss_listen_options *options, const char **error_text)
 {
@@ -222,16 +229,23 @@ enum ss_status ss_socket_listen(int *out, const struct ss_addr *addr,
         if (status != SS_OK)
             ss_option_refused(&warned_reuse_port, "sharing a port", status);
     }
-    set_no_delay(fd);
-    ss_socket_keep_alive(fd);
-    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
+    set_accepting(fd, options);
     if (options->transparent) {
         status = ss_redirect_make_transparent(fd, addr->ip.family);
         if (status != SS_OK)
             goto failed_with_status;
     }
-    if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
-        goto failed;
+    if (bind(fd, (const struct sockaddr *)&storage, len) != 0) {
+        if (errno != EACCES || options->binder == NULL)
+            goto failed;
+        close(fd);
+        fd = -1;
+        status = options->binder->bind(options->binder->owner, &fd, addr, false, options->ipv6_only,
+                                       options->reuse_port, options->mptcp, error_text);
+        if (status != SS_OK)
+            goto failed_with_status;
+        set_accepting(fd, options);
+    }
     if (options->fast_open) {
         status = ss_sockopt_fast_open_listen(fd, FAST_OPEN_QUEUE);
         if (status != SS_OK)

@@ -28,8 +28,11 @@
 /* The largest payload of a datagram over IPv4; IPv6 allows 20 bytes more, which are not used. */
 #define SS_UDP_PAYLOAD_MAX 65507
 
+struct ss_binder;
+
 struct ss_udp_socket_options {
-    bool ipv6_only; /* for an IPv6 address; false serves IPv4 as well (mapped) */
+    const struct ss_binder *binder; /* for ports that this process may not bind; NULL: nobody */
+    bool ipv6_only;                 /* for an IPv6 address; false serves IPv4 as well (mapped) */
     bool reuse_port;
     bool wants_local;      /* received datagrams tell which local address they were sent to */
     bool dont_fragment;    /* else fragmentation is allowed (IP_PMTUDISC_DONT) */

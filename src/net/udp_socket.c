@@ -90,6 +90,32 @@ static enum ss_status set_redirected(int fd, enum ss_family family,
     return status;
 }
 
+/* What can be set at any time, and is gone on without. */
+static void set_options(int fd, const struct ss_addr *addr,
+                        const struct ss_udp_socket_options *options)
+{
+    int family = addr->ip.family == SS_FAMILY_IPV6 ? AF_INET6 : AF_INET;
+    enum ss_status status;
+
+    if (options->wants_local) {
+        status = want_local(fd, family);
+        if (status != SS_OK)
+            ss_option_refused(&warned_local, "the local address of received datagrams", status);
+    }
+    /* Where errors are not told, silence is all that there is to go by. */
+    if (options->keep_errors)
+        (void)!ss_sockopt_keep_errors(fd, addr->ip.family);
+    status = set_fragments(fd, family, options->ipv6_only, options->dont_fragment);
+    if (status != SS_OK)
+        ss_option_refused(&warned_fragments, "control of fragmentation", status);
+    want_joined(fd);
+    if (options->burst > 0)
+        ss_sockopt_burst(fd, options->sndbuf > 0 ? 0 : options->burst,
+                         options->rcvbuf > 0 ? 0 : options->burst);
+    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
+    ss_option_outgoing(fd, addr->ip.family, options->mark, options->tos);
+}
+
 /* SO_REUSEADDR is not set on ports that are listened on: with it a second instance would bind the
  * port as well, and take the datagrams of the first. */
 enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
@@ -139,25 +165,18 @@ enum ss_status ss_udp_open(int *out, const struct ss_addr *addr,
         if (status != SS_OK)
             ss_option_refused(&warned_interface, "binding to the interface", status);
     }
-    if (options->wants_local) {
-        status = want_local(fd, family);
+    set_options(fd, addr, options);
+    if (bind(fd, (const struct sockaddr *)&storage, len) != 0) {
+        if (errno != EACCES || options->binder == NULL)
+            goto system_failed;
+        close(fd);
+        fd = -1;
+        status = options->binder->bind(options->binder->owner, &fd, addr, true, options->ipv6_only,
+                                       options->reuse_port, false, error_text);
         if (status != SS_OK)
-            ss_option_refused(&warned_local, "the local address of received datagrams", status);
+            goto failed;
+        set_options(fd, addr, options);
     }
-    /* Where errors are not told, silence is all that there is to go by. */
-    if (options->keep_errors)
-        (void)!ss_sockopt_keep_errors(fd, addr->ip.family);
-    status = set_fragments(fd, family, options->ipv6_only, options->dont_fragment);
-    if (status != SS_OK)
-        ss_option_refused(&warned_fragments, "control of fragmentation", status);
-    want_joined(fd);
-    if (options->burst > 0)
-        ss_sockopt_burst(fd, options->sndbuf > 0 ? 0 : options->burst,
-                         options->rcvbuf > 0 ? 0 : options->burst);
-    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
-    ss_option_outgoing(fd, addr->ip.family, options->mark, options->tos);
-    if (bind(fd, (const struct sockaddr *)&storage, len) != 0)
-        goto system_failed;
     *out = fd;
     return SS_OK;
 

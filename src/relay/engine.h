@@ -24,10 +24,13 @@ struct ss_listener;
 struct ss_udp_port;
 
 /* Texts are copied. */
+struct ss_binder;
+
 struct ss_engine_options {
-    unsigned workers;         /* loops, at least 1 */
-    uint32_t max_connections; /* at least 1: TCP sessions of all workers together */
-    uint32_t descriptors;     /* the process's limit; max_connections is lowered to fit (logged) */
+    const struct ss_binder *binder; /* for ports that the process may not bind; NULL: nobody */
+    unsigned workers;               /* loops, at least 1 */
+    uint32_t max_connections;       /* at least 1: TCP sessions of all workers together */
+    uint32_t descriptors; /* the process's limit; max_connections is lowered to fit (logged) */
 
     /* Milliseconds. */
     uint32_t handshake_timeout_ms; /* until the request is complete, absolute, from accept */

@@ -263,6 +263,7 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
                                 struct ss_listener **out, const char **error_text)
 {
     const struct ss_listen_options how = {
+        .binder = engine->options.binder,
         .backlog = options->backlog,
         .ipv6_only = options->ipv6_only,
         .reuse_port = options->reuse_port,

@@ -227,6 +227,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
 {
     bool redirected = options->role->options.ingress == SS_INGRESS_REDIRECT;
     const struct ss_udp_socket_options how = {
+        .binder = engine->options.binder,
         .ipv6_only = options->ipv6_only,
         .reuse_port = options->reuse_port,
         .wants_local = !redirected && ss_ip_is_any(&options->address.ip),

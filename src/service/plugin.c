@@ -33,6 +33,16 @@ struct ss_plugins *ss_plugins_new(bool exit_with, ss_plugins_fatal_fn *fatal, vo
     return plugins;
 }
 
+void ss_plugins_forgive(struct ss_plugins *plugins)
+{
+    plugins->forgiving = true;
+}
+
+struct ss_helper_link *ss_plugins_link(const struct ss_plugins *plugins)
+{
+    return plugins->link;
+}
+
 void ss_plugins_free(struct ss_plugins *plugins)
 {
     if (plugins == NULL)
@@ -152,7 +162,8 @@ static void on_settled(uv_timer_t *timer)
 
     name_plugin(name, sizeof name, plugin);
     describe_end(how, sizeof how, &plugin->end);
-    if (plugins->exit_with || (!plugin->proven && plugin->end.ran_ms < FIRST_RUN_MS)) {
+    if (!plugins->forgiving &&
+        (plugins->exit_with || (!plugin->proven && plugin->end.ran_ms < FIRST_RUN_MS))) {
         ss_log_error("plugin service exit unexpectedly: %s %s", name, how);
         plugins->fatal(plugins->owner);
         return;

@@ -19,6 +19,7 @@
 #include "config/config.h"
 #include "sys/helper.h"
 
+struct ss_helper_link;
 struct ss_plugins;
 struct ss_plugin;
 
@@ -31,6 +32,9 @@ typedef void ss_plugins_fatal_fn(void *owner);
  * plugin is fatal (plugin_exit). NULL: memory is out.
  */
 struct ss_plugins *ss_plugins_new(bool exit_with, ss_plugins_fatal_fn *fatal, void *owner);
+
+/* No plugin's end is fatal from here on: of many ports only one is down until it runs again. */
+void ss_plugins_forgive(struct ss_plugins *plugins);
 
 /* With or without ss_plugins_close before; every plugin must have been released. NULL is fine. */
 void ss_plugins_free(struct ss_plugins *plugins);
@@ -55,6 +59,9 @@ bool ss_plugin_carries(const struct ss_config_server *server, bool udp);
  * `plugins`, or their closing. */
 SS_CHECKED enum ss_status ss_plugins_attach(struct ss_plugins *plugins, struct ss_helper *helper,
                                             uv_loop_t *loop);
+
+/* For other requests to the helper. NULL before ss_plugins_attach and after ss_plugins_close. */
+struct ss_helper_link *ss_plugins_link(const struct ss_plugins *plugins);
 
 /*
  * Starts those that are held and have not been started yet; `later`: while the program serves, so

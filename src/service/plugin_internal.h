@@ -9,6 +9,7 @@ struct ss_plugins {
     ss_plugins_fatal_fn *fatal;
     void *owner;
     bool exit_with;
+    bool forgiving; /* a plugin's end is never fatal */
 
     char *folder; /* with a slash at its end; NULL: not known */
     char *search; /* the folder, and then PATH; NULL: PATH */

@@ -1,6 +1,7 @@
 /* The order in which a program starts, and how it ends. */
 #include "service/service.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,11 @@
 #include "codec/codec.h"
 #include "codec/packet.h"
 #include "crypto/random.h"
+#include "net/socket.h"
 #include "resolver/resolver.h"
 #include "service/control_stdio.h"
 #include "service/generation.h"
+#include "service/helper_link.h"
 #include "service/manager.h"
 #include "service/reload.h"
 #include "service/report.h"
@@ -32,6 +35,7 @@
 /* Sockets at once that answer redirected datagrams. */
 #define REDIRECT_ANSWERS 256
 #define CONNECT_MAX_S    10
+#define HELPER_WAIT_MS   2000
 #define SIGNALS_HANDLED  4
 
 struct running {
@@ -54,6 +58,7 @@ struct running {
     /* Of a manager, which says what is served; NULL where there is none. */
     struct ss_control_stdio *control;
     struct ss_ports *ports;
+    struct ss_binder binder; /* its ports may be ones that only the helper can bind */
 };
 
 /* Library heaps go in before any library allocates. */
@@ -152,6 +157,58 @@ static size_t larger(size_t one, size_t other)
     return one > other ? one : other;
 }
 
+/* The helper's answer to a request for a port. */
+struct low_port {
+    bool answered;
+    struct ss_notice notice;
+};
+
+static void on_low_port(void *owner, const struct ss_notice *notice)
+{
+    struct low_port *low = owner;
+
+    low->notice = *notice;
+    low->answered = true;
+}
+
+/* Ports that only the rights of the start allow, once the user was switched. */
+static enum ss_status bind_low_port(void *owner, int *fd, const struct ss_addr *addr, bool udp,
+                                    bool ipv6_only, bool reuse_port, bool mptcp,
+                                    const char **error_text)
+{
+    struct running *running = owner;
+    struct ss_helper_link *link =
+        running->plugins != NULL ? ss_plugins_link(running->plugins) : NULL;
+    const struct ss_bind_options options = {.address = *addr,
+                                            .udp = udp,
+                                            .ipv6_only = ipv6_only,
+                                            .reuse_port = reuse_port,
+                                            .mptcp = mptcp};
+    struct low_port low = {.notice.descriptor = -1};
+    enum ss_status status = SS_ERR_PERMISSION;
+    uint32_t id;
+
+    if (error_text != NULL)
+        *error_text = strerror(EACCES);
+    if (link == NULL)
+        return status;
+    id = ss_helper_link_add(link, on_low_port, &low);
+    if (id == 0)
+        return SS_ERR_MEMORY;
+    status = ss_helper_bind(ss_helper_link_ask(link), id, &options);
+    while (status == SS_OK && !low.answered)
+        status = ss_helper_link_wait(link, HELPER_WAIT_MS);
+    ss_helper_link_remove(link, id);
+    if (status == SS_OK && low.notice.error != 0) {
+        if (error_text != NULL)
+            *error_text = strerror(low.notice.error);
+        status = ss_status_from_errno(low.notice.error);
+    }
+    if (status == SS_OK)
+        *fd = low.notice.descriptor;
+    return status;
+}
+
 static bool make_engine(struct running *running)
 {
     const struct ss_config *config = running->service->config;
@@ -162,6 +219,7 @@ static bool make_engine(struct running *running)
     /* Other methods may come. */
     bool grows = config->config_path != NULL || config->control_stdio;
     const struct ss_engine_options options = {
+        .binder = running->control != NULL ? &running->binder : NULL,
         .workers = config->workers,
         .max_connections = config->max_connections,
         .descriptors = descriptors,
@@ -196,7 +254,10 @@ static bool make_engine(struct running *running)
             larger(running->service->packet_link_size, grows ? ss_packet_link_size_max() : 0),
         .bypasses = config->program == SS_PROGRAM_LOCAL && (config->acl != NULL || grows),
     };
-    enum ss_status status = ss_engine_new(&running->engine, &options);
+    enum ss_status status;
+
+    running->binder = (struct ss_binder){bind_low_port, running};
+    status = ss_engine_new(&running->engine, &options);
 
     if (status == SS_OK)
         status = ss_reaper_open(&running->reaper, ss_engine_loop(running->engine));
@@ -415,6 +476,8 @@ static bool make_plugins(struct running *running)
     running->plugins = ss_plugins_new(config->plugin_exit, on_plugins_failed, running);
     if (running->plugins == NULL)
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
+    else if (running->control != NULL)
+        ss_plugins_forgive(running->plugins);
     return running->plugins != NULL;
 }
 

@@ -339,6 +339,20 @@ class OneProcess(Life, manager.OneProcess, manager.ManagerCase):
         os.symlink(programs.find(settings.bin, "ss-server"), path)
         wait.until(lambda: client.add(port, "pw") == "ok", 30, "a server")
 
+    def test_a_plugin_that_fails_takes_no_other_port_with_it(self):
+        started = self.manager()
+        client = self.client()
+        target = self.target(targets.echo)
+        good, missing, dying = self.free_ports(3)
+        self.assertEqual(client.add(good, PASSWORD), "ok")
+        server = self.the_server(started)
+        self.assertEqual(client.add(missing, "pw", plugin="./no-such-plugin"), "err")
+        self.assertEqual(client.add(dying, "pw", plugin="true"), "ok")
+        self.logged(started, r'plugin "true" .*ended with status 0')
+        self.assertEqual(self.the_server(started), server)
+        self.assert_served(good, target)
+        self.assertEqual(client.remove(dying), "ok")
+
     @ROOT
     def test_a_low_port_after_the_user_was_switched(self):
         os.chmod(self.folder, 0o777)
