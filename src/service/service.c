@@ -336,6 +336,7 @@ static bool start_plugins(struct running *running)
 static bool make_reload(struct running *running)
 {
     const struct ss_reload_options options = {.words = &running->words,
+                                              .ports = running->ports,
                                               .service = &running->service,
                                               .sockets = &running->sockets,
                                               .loop = ss_engine_loop(running->engine)};
