@@ -229,7 +229,8 @@ static bool make_engine(struct running *running)
         .half_open_timeout_ms = config->half_open_timeout_s * 1000u,
         .listeners = listeners,
         .max_associations = config->max_associations,
-        .udp_at_start = running->service->udp_plans != 0,
+        /* Ports that are to come may have UDP. */
+        .udp_at_start = running->service->udp_plans != 0 || running->control != NULL,
         .udp_timeout_ms = config->udp_timeout_s * 1000u,
         .mtu = config->mtu,
         .ipv6_first = config->ipv6_first,
