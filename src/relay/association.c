@@ -324,7 +324,7 @@ void ss_associations_close_all(struct ss_associations *table)
 }
 
 void ss_associations_close_if(struct ss_associations *table,
-                              bool (*is_meant)(const struct ss_association *association,
+                              bool (*is_meant)(struct ss_association *association,
                                                const void *owner),
                               const void *owner)
 {
@@ -339,7 +339,7 @@ void ss_associations_close_if(struct ss_associations *table,
     }
 }
 
-static bool is_of(const struct ss_association *association, const void *port)
+static bool is_of(struct ss_association *association, const void *port)
 {
     return association->port == port;
 }

@@ -112,7 +112,7 @@ void ss_associations_close_all(struct ss_associations *table);
 /* Those of one port, and those that `is_meant` says. */
 void ss_associations_close_of(struct ss_associations *table, const struct ss_udp_port *port);
 void ss_associations_close_if(struct ss_associations *table,
-                              bool (*is_meant)(const struct ss_association *association,
+                              bool (*is_meant)(struct ss_association *association,
                                                const void *owner),
                               const void *owner);
 /* The addresses of names that those of one port know, and what waits for them. */

@@ -71,7 +71,7 @@ static void end_all(struct ss_worker *worker, const struct ss_ending *ending)
     }
 }
 
-static bool association_is_meant(const struct ss_association *association, const void *owner)
+static bool association_is_meant(struct ss_association *association, const void *owner)
 {
     const struct ss_ending *ending = owner;
 

@@ -109,8 +109,18 @@ static void free_ends(struct ends *ends)
     free(ends->servers);
 }
 
+/* The codec of a method and key that the port has already, with associations in the midst of it. */
+static struct ss_packet_codec *codec_before(const struct ss_udp_port *port,
+                                            const struct ss_profile *profile)
+{
+    for (size_t i = 0; i < port->server_count; i++)
+        if (port->role->options.upstreams[i].profile == profile)
+            return port->servers[i].codec;
+    return NULL;
+}
+
 /* Servers with the same method and key share a codec. */
-static enum ss_status add_server(struct ends *ends, struct ss_udp_relay *relay,
+static enum ss_status add_server(struct ends *ends, const struct ss_udp_port *port,
                                  const struct ss_upstream *upstreams)
 {
     size_t index = ends->server_count++;
@@ -128,12 +138,16 @@ static enum ss_status add_server(struct ends *ends, struct ss_udp_relay *relay,
         server->codec = ends->servers[i].codec;
         return SS_OK;
     }
-    server->owns_codec = true;
-    return make_codec(&server->codec, relay, upstreams[index].profile, SS_CODEC_CLIENT);
+    server->codec = codec_before(port, upstreams[index].profile);
+    server->takes_codec = server->codec != NULL;
+    server->owns_codec = !server->takes_codec;
+    return server->takes_codec
+               ? SS_OK
+               : make_codec(&server->codec, port->relay, upstreams[index].profile, SS_CODEC_CLIENT);
 }
 
 /* To be freed also after a failure. */
-static enum ss_status make_ends(struct ends *ends, struct ss_udp_relay *relay,
+static enum ss_status make_ends(struct ends *ends, const struct ss_udp_port *port,
                                 const struct ss_role *role)
 {
     const struct ss_role_options *options = &role->options;
@@ -146,15 +160,29 @@ static enum ss_status make_ends(struct ends *ends, struct ss_udp_relay *relay,
         ends->address_len = sizeof ends->address - out.len;
     }
     if (status == SS_OK && options->ingress == SS_INGRESS_SHADOWSOCKS)
-        status = make_codec(&ends->codec, relay, options->profile, SS_CODEC_SERVER);
+        status = make_codec(&ends->codec, port->relay, options->profile, SS_CODEC_SERVER);
     if (status != SS_OK || options->egress != SS_EGRESS_UPSTREAM)
         return status;
     ends->servers = calloc(options->upstream_count, sizeof *ends->servers);
     if (ends->servers == NULL)
         return SS_ERR_MEMORY;
     for (size_t i = 0; status == SS_OK && i < options->upstream_count; i++)
-        status = add_server(ends, relay, options->upstreams);
+        status = add_server(ends, port, options->upstreams);
     return status;
+}
+
+/* From here on a codec that was taken belongs to the new ends. */
+static void take_codecs(struct ends *ends, struct ss_udp_port *port)
+{
+    for (size_t i = 0; i < ends->server_count; i++) {
+        struct ss_udp_server *server = &ends->servers[i];
+
+        for (size_t k = 0; server->takes_codec && k < port->server_count; k++)
+            if (port->servers[k].codec == server->codec)
+                port->servers[k].owns_codec = false;
+        server->owns_codec = server->owns_codec || server->takes_codec;
+        server->takes_codec = false;
+    }
 }
 
 /* Hands over; what the port had is in *ends then. */
@@ -180,7 +208,50 @@ static void drop_ends(struct ss_udp_port *port)
     free_ends(&none);
 }
 
-/* Whether associations of the one can go on under the other. */
+/* A role that takes the place of another. */
+struct change {
+    const struct ss_udp_port *port;
+    const struct ss_role_options *before, *now;
+};
+
+/* Whether it ends with its server, or its place in the list is another one. */
+static bool loses_its_server(struct ss_association *association, const void *owner)
+{
+    const struct change *change = owner;
+    const struct ss_upstream *had;
+
+    if (association->port != change->port)
+        return false;
+    had = &change->before->upstreams[association->upstream];
+    for (size_t i = 0; i < change->now->upstream_count; i++) {
+        const struct ss_upstream *upstream = &change->now->upstreams[i];
+
+        if (upstream->profile != had->profile ||
+            !ss_endpoint_equal(&upstream->endpoint, &had->endpoint))
+            continue;
+        association->upstream = (uint8_t)i;
+        return false;
+    }
+    return true;
+}
+
+/* Those that can't go on under the new role end. */
+static void change_associations(struct ss_udp_port *port, const struct ss_role *role)
+{
+    const struct change change = {
+        .port = port, .before = &port->role->options, .now = &role->options};
+    struct ss_associations *table = &port->relay->associations;
+    bool same_target = change.before->ingress != SS_INGRESS_FIXED ||
+                       ss_target_equal(change.before->fixed_target, change.now->fixed_target);
+
+    if (same_target && change.before->egress == SS_EGRESS_UPSTREAM &&
+        change.now->egress == SS_EGRESS_UPSTREAM)
+        ss_associations_close_if(table, loses_its_server, &change);
+    else
+        ss_associations_close_of(table, port);
+}
+
+/* Whether the port needs nothing else for the other one. */
 static bool serves_alike(const struct ss_role *one, const struct ss_role *other)
 {
     const struct ss_role_options *a = &one->options, *b = &other->options;
@@ -203,9 +274,10 @@ enum ss_status ss_udp_port_set_role(struct ss_udp_port *port, struct ss_role *ro
     if (role->options.ingress != port->role->options.ingress)
         return SS_ERR_ARGUMENT;
     if (!serves_alike(port->role, role)) {
-        status = make_ends(&ends, port->relay, role);
+        status = make_ends(&ends, port, role);
         if (status == SS_OK) {
-            ss_associations_close_of(&port->relay->associations, port);
+            change_associations(port, role);
+            take_codecs(&ends, port);
             exchange_ends(port, &ends, role);
         }
         free_ends(&ends);
@@ -259,7 +331,7 @@ enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
             goto failed;
     }
     port->relay = engine->udp;
-    status = make_ends(&ends, engine->udp, options->role);
+    status = make_ends(&ends, port, options->role);
     exchange_ends(port, &ends, options->role);
     if (status == SS_OK && !ss_engine_has_room_for_socket(engine))
         status = SS_ERR_LIMIT;

@@ -20,7 +20,7 @@ struct ss_upstream_state;
 /* What a port keeps of one of its role's upstream servers. */
 struct ss_udp_server {
     struct ss_packet_codec *codec; /* that of an earlier one with the same profile, or its own */
-    bool owns_codec;
+    bool owns_codec, takes_codec;  /* takes: it is another role's, as long as this one may fail */
     bool has_sessions;   /* its datagrams are of sessions: associations have links to them */
     struct ss_addr addr; /* family 0: its name is to be looked up */
     uint32_t unanswered; /* datagrams since the last that came from it */

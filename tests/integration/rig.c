@@ -64,8 +64,9 @@ static void on_stop(uv_async_t *async)
 static void on_call(uv_async_t *async)
 {
     struct rig_engine *rig = async->data;
+    void *argument = atomic_load_explicit(&rig->argument, memory_order_acquire);
 
-    rig->function(rig, rig->argument);
+    rig->function(rig, argument);
     uv_sem_post(&rig->called);
 }
 
@@ -73,7 +74,7 @@ void rig_call(struct rig_engine *rig, void (*function)(struct rig_engine *rig, v
               void *argument)
 {
     rig->function = function;
-    rig->argument = argument;
+    atomic_store_explicit(&rig->argument, argument, memory_order_release);
     uv_async_send(&rig->call);
     uv_sem_wait(&rig->called);
 }

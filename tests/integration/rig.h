@@ -42,7 +42,7 @@ struct rig_engine {
     uv_async_t stop, call;
     uv_sem_t called;
     void (*function)(struct rig_engine *rig, void *argument);
-    void *argument;
+    _Atomic(void *) argument; /* written last, read first: libuv's own order is not seen by all */
     uint16_t port;
 };
 void rig_server_start(struct rig_engine *rig, const struct rig_options *options);
