@@ -77,6 +77,7 @@ class Several(servers.Case):
         found = self.summary(local)
         self.assertGreater(found[several[0].port]["udp_failures"], 0, found)
         self.assertTrue(local.log_lines("[udp] server"), local.log)
+        self.assertLess(proc.cpu_share(local.pid, 1), 0.1)
 
     def test_one_that_is_silent(self):
         drop = self.filter()
