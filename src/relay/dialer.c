@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "net/tcp.h"
+#include "relay/dial_places.h"
 #include "relay/engine_internal.h"
 #include "relay/outgoing.h"
 #include "relay/probe.h"
@@ -26,17 +27,8 @@
 
 #define ATTEMPTS 2
 
-/* Addresses that are known and were not tried yet. */
-#define PLACES 24
-
-_Static_assert(PLACES >= SS_ADDRESSES_MAX + SS_UPSTREAM_ADDRESSES_MAX, "two servers' addresses");
-
-/* An address to try. */
-struct place {
-    struct ss_ip ip;
-    uint16_t port;
-    uint8_t server; /* which of the role's; 0 for a target */
-};
+_Static_assert(SS_DIAL_PLACES_MAX >= SS_ADDRESSES_MAX + SS_UPSTREAM_ADDRESSES_MAX,
+               "two servers' addresses");
 
 struct attempt {
     uv_connect_t request;
@@ -44,7 +36,7 @@ struct attempt {
     struct ss_query *query; /* the server's or target's name is being looked up */
     struct ss_conn *conn;   /* being connected; NULL: it waits for nothing, or was given up */
     uint64_t begun_us;
-    struct place place;
+    struct ss_dial_place place;
     bool with_libuv; /* `request` is: its callback will come */
     bool fast_open;
 };
@@ -53,8 +45,7 @@ struct ss_dial {
     struct ss_worker *worker;
     struct ss_session *session; /* NULL: over, waits for callbacks */
     struct attempt attempts[ATTEMPTS];
-    struct place places[PLACES];
-    size_t place_count;
+    struct ss_dial_places places;
     struct ss_upstream_bits tried;
     size_t untried;          /* servers */
     enum ss_status last;     /* why the latest attempt failed */
@@ -189,10 +180,8 @@ static void address_failed(struct attempt *attempt)
         return;
     if (is_busy(other) && other->place.server == attempt->place.server)
         return;
-    for (size_t i = 0; i < dial->place_count; i++)
-        if (dial->places[i].server == attempt->place.server)
-            return;
-    server_failed(attempt, true);
+    if (!ss_dial_places_have(&dial->places, attempt->place.server))
+        server_failed(attempt, true);
 }
 
 /* The other was there first. Late is a server that others would have been preferred to. */
@@ -228,45 +217,22 @@ static void server_connected(struct ss_session *session, const struct attempt *a
 static void add_places(struct attempt *attempt, const struct ss_ip *addresses, size_t count,
                        uint16_t port)
 {
-    struct ss_dial *dial = attempt->dial;
-
-    for (size_t i = 0; i < count && dial->place_count < PLACES; i++)
-        dial->places[dial->place_count++] =
-            (struct place){.ip = addresses[i], .port = port, .server = attempt->place.server};
+    ss_dial_places_add(&attempt->dial->places, attempt->place.server, addresses, count, port);
 }
 
-/*
- * Takes the next address to try, of the attempt's server or (`any`) of whichever. The first of a
- * family that the other attempt is not waiting for goes before others.
- */
+/* The next address to try, of the attempt's server or (`any`) of whichever. */
 static bool take_place(struct attempt *attempt, bool any)
 {
-    struct ss_dial *dial = attempt->dial;
     const struct attempt *other = other_than(attempt);
-    size_t found = dial->place_count;
+    enum ss_family waited_for =
+        other->conn != NULL ? (enum ss_family)other->place.ip.family : SS_FAMILY_NONE;
 
-    for (size_t i = 0; i < dial->place_count; i++) {
-        if (!any && dial->places[i].server != attempt->place.server)
-            continue;
-        if (found == dial->place_count)
-            found = i;
-        if (other->conn == NULL || dial->places[i].ip.family != other->place.ip.family) {
-            found = i;
-            break;
-        }
-    }
-    if (found == dial->place_count)
-        return false;
-    attempt->place = dial->places[found];
-    dial->place_count--;
-    memmove(&dial->places[found], &dial->places[found + 1],
-            (dial->place_count - found) * sizeof dial->places[0]);
-    return true;
+    return ss_dial_places_take(&attempt->dial->places, &attempt->place, any, waited_for);
 }
 
 static bool has_more(const struct ss_dial *dial)
 {
-    return dial->place_count != 0 || dial->untried != 0;
+    return dial->places.count != 0 || dial->untried != 0;
 }
 
 /* -- looking up -- */
