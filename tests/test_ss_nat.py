@@ -135,40 +135,64 @@ table inet mine {
             self.assertEqual((done.returncode, done.stdout.split()[0]), (2, "Usage:"))
         self.assertEqual(nat("-h").stdout.split()[0], "Usage:")
 
+    # The n-th call of a tool that makes something fails; looking and taking away work.
+    STAND_IN = """#!/bin/sh
+case " $* " in *" -X "*|*" -F "*|*" -D "*|*" del "*|*" list "*|*" delete "*) exec %(tool)s "$@";; esac
+n=$(cat "$COUNT")
+echo $((n - 1)) >"$COUNT"
+[ "$n" -ne 0 ] || { %(fail)s; exit 3; }
+exec %(tool)s "$@"
+"""
+
+    def try_each_step(self, kind, fail, check):
+        """Starts again and again, with `fail` done at the first step, the second, and so on."""
+        folder = programs.scratch_directory()
+        tools = ["ip"] + (["nft"] if kind == "nft" else ["iptables", "ip6tables", "ipset"])
+        need(*tools)
+        for tool in tools:
+            with open(os.path.join(folder, tool), "w") as file:
+                file.write(self.STAND_IN % {"tool": shutil.which(tool), "fail": fail})
+            os.chmod(os.path.join(folder, tool), 0o755)
+        count = os.path.join(folder, "count")
+        for number in range(60):
+            with open(count, "w") as file:
+                file.write("%d\n" % number)
+            words = (["-N"] if kind == "nft" else []) + [
+                "-s", router.SERVER, "-l", "1080", "-I", router.LAN_NAME, "-u", "-o", "-6"]
+            done = subprocess.run(
+                [programs.find(settings.bin, "ss-nat"), *words], capture_output=True, text=True,
+                env={**os.environ, "PATH": folder + ":" + os.environ["PATH"], "COUNT": count})
+            if done.returncode == 0:
+                break
+            check(done)
+        self.assertGreater(number, 5)
+        nat("-f")
+
     def test_a_step_that_fails(self):
-        """Each command in turn fails: what was made before is taken away."""
+        """What was made before is taken away."""
         self.others()
         before = rig.rules()
-        folder = programs.scratch_directory()
+
+        def check(done):
+            self.assertEqual((done.returncode, rig.rules()), (1, before), done.stderr)
+
         for kind in KINDS:
-            tools = ["ip"] + (["nft"] if kind == "nft" else ["iptables", "ip6tables", "ipset"])
-            need(*tools)
-            for tool in tools:
-                with open(os.path.join(folder, tool), "w") as file:
-                    # The n-th call that makes something fails; looking and taking away work.
-                    file.write('#!/bin/sh\ncase " $* " in *" -X "*|*" -F "*|*" -D "*|*" del "*|*" list "*|'
-                               '*" delete "*) exec %s "$@";; esac\n'
-                               'n=$(cat "$COUNT"); echo $((n - 1)) >"$COUNT"\n'
-                               '[ "$n" -ne 0 ] || { echo broken >&2; exit 3; }\nexec %s "$@"\n'
-                               % (shutil.which(tool), shutil.which(tool)))
-                os.chmod(os.path.join(folder, tool), 0o755)
-            count = os.path.join(folder, "count")
-            for number in range(60):
-                with open(count, "w") as file:
-                    file.write("%d\n" % number)
-                words = (["-N"] if kind == "nft" else []) + [
-                    "-s", router.SERVER, "-l", "1080", "-I", router.LAN_NAME, "-u", "-o", "-6"]
-                done = subprocess.run(
-                    [programs.find(settings.bin, "ss-nat"), *words], capture_output=True, text=True,
-                    env={**os.environ, "PATH": folder + ":" + os.environ["PATH"], "COUNT": count})
-                if done.returncode == 0:
-                    break
-                self.assertEqual((done.returncode, rig.rules()), (1, before), done.stderr)
-            self.assertGreater(number, 5)
+            self.try_each_step(kind, "echo broken >&2", check)
+            self.assertEqual(rig.rules(), before)
+
+    def test_killed_at_a_step(self):
+        """What kill -9 leaves is found by the next stop."""
+        self.others()
+        before = rig.rules()
+
+        def check(done):
+            self.assertEqual(done.returncode, -9)
             nat("-f")
             self.assertEqual(rig.rules(), before)
-            for tool in tools:
-                os.unlink(os.path.join(folder, tool))
+
+        for kind in KINDS:
+            self.try_each_step(kind, "kill -9 $PPID", check)
+            self.assertEqual(rig.rules(), before)
 
     def test_large_lists(self):
         """More networks than a set holds by itself."""
