@@ -17,6 +17,7 @@ this program opens on loopback, or --target.
     --udp       datagrams instead: no bad one may be answered in any way, a repeated one not a
                 second time, and none reach the target; with --pid, the server's process (on this
                 machine) may not come to have more sockets either
+    --passes-on (with --udp) it is a relay, which takes sessions of its users whatever they say
     --full      every length, every bit; a sample otherwise
     --later S   the last replays come at least S seconds after the record (61: its clock is stale)
     --expect    "drain" (FIN at the deadline) or "reset" (RST at once): that, and not only all alike
@@ -344,7 +345,7 @@ def compare_timing(attack, count, slack):
 def attack_udp(options):
     echo = udp.Target(keep=False) if options.target is None else options.target
     attack = probing_udp.Attack(options.server, options.method, options.key, echo, options.pid,
-                                options.full)
+                                options.full, options.passes_on)
     try:
         count = attack.run()
     except probing_udp.Refused as error:
@@ -375,6 +376,7 @@ def main():
     parser.add_argument("--expect", choices=EXPECTED)
     parser.add_argument("--udp", action="store_true")
     parser.add_argument("--pid", type=int)
+    parser.add_argument("--passes-on", action="store_true")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--timing", action="store_true")
     parser.add_argument("--samples", type=int, default=300, help="of each cause, for --timing")

@@ -128,18 +128,25 @@ static enum ss_status accept_request(struct ss_packet_codec *codec,
     return SS_OK;
 }
 
-/* Takes the identity header out and puts the next server's separate header in its place. The user's
- * headers can only have been made with our key, so the window is worth as much as elsewhere. */
+/*
+ * Takes the identity header out and puts the next server's separate header in its place. The user's
+ * headers can only have been made with our key, so the window is worth as much as elsewhere. What
+ * comes after it may be stale, which only the last server can tell: so that nothing recorded makes
+ * a session anew when it was forgotten, the IDs are remembered as long as there is room.
+ */
 static enum ss_status pass_on(struct ss_packet_codec *codec, struct ss_packet_session *session,
                               const struct ids *ids, const uint8_t plain_ids[IDS_LEN],
                               const struct ss_user *user, struct ss_span wire,
                               struct ss_packet_opened *opened)
 {
+    struct ss_salt_memory *memory = codec->profile->packet_salts;
+
+    if (memory != NULL && !ss_salt_memory_store(memory, plain_ids, IDS_LEN))
+        return SS_ERR_REPLAY;
     ss_block_apply(ss_user_keys_of(user)->next_header, plain_ids, wire.ptr + SS_IDENTITY_LEN);
     opened->address = (struct ss_view){wire.ptr + SS_IDENTITY_LEN, 0};
     opened->payload = (struct ss_span){wire.ptr + SS_IDENTITY_LEN, wire.len - SS_IDENTITY_LEN};
     opened->target = (struct ss_target){0};
-    /* Only the last server can read its time stamp. */
     return accept_request(codec, session, ids, user, INT64_MAX, opened);
 }
 

@@ -284,15 +284,26 @@ static enum ss_status read_identity(struct ss_codec *codec, const uint8_t *salt,
     return status;
 }
 
-/* What is left of a first read for the next server: the identity header is taken out. */
-static void pass_on(struct ss_codec *codec, struct ss_span *wire, struct ss_opened *opened)
+/*
+ * What is left of a first read for the next server: the identity header is taken out. The header
+ * fits its salt alone, and only the server's key makes one, so nobody else can fill the memory of
+ * salts; what was recorded on its way goes no further than here. The time stamp is for the next
+ * server, so the salt is kept for as long as there is room.
+ */
+static enum ss_status pass_on(struct ss_codec *codec, struct ss_span *wire,
+                              struct ss_opened *opened)
 {
+    struct ss_salt_memory *salts = codec->profile->salts;
+
+    if (salts != NULL && !ss_salt_memory_store(salts, wire->ptr, salt_len_of(codec)))
+        return SS_ERR_REPLAY;
     memmove(wire->ptr + SS_IDENTITY_LEN, wire->ptr, salt_len_of(codec));
     step(wire, SS_IDENTITY_LEN);
     ss_opened_add(opened, wire->ptr, wire->len);
     step(wire, wire->len);
     codec->ops = &ss_codec_passing;
     codec->authenticated = true; /* he has the server's key */
+    return SS_OK;
 }
 
 static enum ss_status open_request_header(struct ss_codec *codec, uint8_t *salt, uint8_t *fixed,
@@ -350,13 +361,13 @@ static enum ss_status open_request(struct ss_codec *codec, struct ss_span *wire,
     if (status != SS_OK)
         return status;
     if (codec->user != NULL && codec->user->next != NULL) {
-        pass_on(codec, wire, opened);
-        return SS_OK;
+        status = pass_on(codec, wire, opened);
+    } else {
+        status = open_request_header(codec, salt, salt + salt_len + identity_len, now_s);
+        if (status == SS_OK)
+            step(wire, len);
     }
-    status = open_request_header(codec, salt, salt + salt_len + identity_len, now_s);
-    if (status == SS_OK)
-        step(wire, len);
-    else
+    if (status != SS_OK)
         codec->user = NULL;
     return status;
 }

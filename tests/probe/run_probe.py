@@ -3,6 +3,7 @@
 
     run_probe.py --bin build/bin --method aes-256-gcm
     run_probe.py --bin build/bin --method 2022-blake3-aes-128-gcm --users     identity headers
+    run_probe.py --bin build/bin --method 2022-blake3-aes-128-gcm --relay     one that passes on
     run_probe.py --bin build/bin --method aes-256-gcm --udp                   datagrams
     run_probe.py --server build/leaky/ss-server-leaky --method aes-256-gcm --red
 
@@ -46,6 +47,7 @@ def main():
     parser.add_argument("--server", help="the program itself")
     parser.add_argument("--method", required=True)
     parser.add_argument("--users", action="store_true")
+    parser.add_argument("--relay", action="store_true")
     parser.add_argument("--udp", action="store_true")
     parser.add_argument("--red", action="store_true")
     options, rest = parser.parse_known_args()
@@ -54,24 +56,34 @@ def main():
     key = interop_peers.new_key(options.method)
     users = tuple(interop_peers.new_key(options.method) for _ in range(3)) if options.users else ()
     port = ports.free_port()
+    chain, behind, relayed = [key, *users[1:2]], None, ()
     try:
-        server = ours.serve(peers.Server(options.method, key, port, users=users, udp=options.udp))
+        if options.relay:
+            next_key, user, next_port = *(interop_peers.new_key(options.method) for _ in range(2)), \
+                ports.free_port()
+            behind = ours.serve(peers.Server(options.method, next_key, next_port, users=(user,),
+                                             udp=options.udp))
+            chain, relayed = [key, next_key, user], ((next_key, next_port),)
+        server = ours.serve(peers.Server(options.method, key, port, users=users, relayed=relayed,
+                                         udp=options.udp))
     except peers.NotOffered:
         print("SKIPPED: this build is without %s" % options.method)
         sys.exit(77)
-    chain = ":".join([key, users[1]]) if users else key
     expected = "reset" if options.method.startswith("2022-") else "drain"
     how = ("--udp", "--pid", str(server.pid)) if options.udp else ("--expect", expected)
+    if options.udp and options.relay:
+        how += ("--passes-on",)
     run = subprocess.run(
         [sys.executable, os.path.join(os.path.dirname(HERE), "probe.py"),
-         "--server", "127.0.0.1:%d" % port, "--method", options.method, "--key", chain,
+         "--server", "127.0.0.1:%d" % port, "--method", options.method, "--key", ":".join(chain),
          *(how if options.udp or not options.red else ()), *rest],
         stdout=subprocess.PIPE, text=True)
     print(run.stdout)
-    if not server.alive:
-        server.fail("ended with %s" % server.process.returncode)
-    if server.stop() != 0:
-        server.fail("ended with an error")
+    for program in (server, behind):
+        if program and not program.alive:
+            program.fail("ended with %s" % program.process.returncode)
+        if program and program.stop() != 0:
+            program.fail("ended with an error")
     if options.red:
         says = "some had consequences" if options.udp else "causes can be told apart"
         found = run.returncode == 1 and says in run.stdout

@@ -18,8 +18,8 @@ class Attack:
     """`pid` is that of the server, where it may be looked at; `target` answers with what it gets,
     and is an udp.Target where what reaches it is to be counted."""
 
-    def __init__(self, server, method, key, target, pid=None, full=False):
-        self.server, self.pid, self.full = server, pid, full
+    def __init__(self, server, method, key, target, pid=None, full=False, passes_on=False):
+        self.server, self.pid, self.full, self.passes_on = server, pid, full, passes_on
         self.target = getattr(target, "address", target)
         self.counted = target if hasattr(target, "address") else None
         self.method, self.key = method, key
@@ -64,7 +64,7 @@ class Attack:
             yield "cut", good[:cut]
         yield "a byte more", good + b"\0"
         yield "twice in one", good + good
-        yield from self.client.bad(self.target)
+        yield from self.client.bad(self.target, strange=not self.passes_on)
 
     def repeats(self):
         """(cause, datagram): what was answered before, and the answers."""

@@ -662,6 +662,52 @@ static void a_relay_passes_both_directions_on(void **state)
     ss_profile_release(server);
 }
 
+/* A recorded start goes no further than the relay, however much of it there is. */
+static void a_relay_takes_a_request_once(void **state)
+{
+    static const struct ss_endpoint next = {.host = "192.0.2.7", .port = 1};
+    const struct ss_method *method = any_method();
+    const struct ss_user_options user = {
+        .name = "next", .password = {(const uint8_t *)"EBESExQVFhcYGRobHB0eHw", 22}, .next = &next};
+    struct ss_key_fault fault;
+    struct ss_profile_options options = {
+        .method = method,
+        .password = {(const uint8_t *)"AAECAwQFBgcICQoLDA0ODw", 22},
+        .salts = ss_salt_memory_new(100)};
+    struct ss_profile *client = client_of(method, NULL, CHAIN), *middle;
+
+    (void)state;
+    assert_int_equal(ss_users_new(&options.users, method, &user, 1, &fault), SS_OK);
+    assert_int_equal(ss_profile_new(&middle, &options), SS_OK);
+    ss_users_release(options.users);
+    for (int i = 0; i < 3; i++) {
+        struct ss_codec *sender = codec_of(client, SS_CODEC_CLIENT);
+        size_t len = make_request(sender, sizes, SIZE_COUNT);
+
+        /* What does not have the key leaves no salt. */
+        for (int spoilt = 1; spoilt >= 0; spoilt--) {
+            struct reader relay = reader_of(middle, SS_CODEC_SERVER);
+
+            wire[20] ^= (uint8_t)spoilt;
+            assert_int_equal(feed_at(&relay, wire, len, NOW), spoilt ? SS_ERR_AUTH : SS_OK);
+            wire[20] ^= (uint8_t)spoilt;
+            free_reader(&relay);
+        }
+        for (size_t cut = len; cut >= 60; cut = cut > 60 + 5000 ? cut - 5000 : cut - 1) {
+            struct reader relay = reader_of(middle, SS_CODEC_SERVER);
+
+            assert_int_equal(feed_at(&relay, wire, cut, NOW), SS_ERR_REPLAY);
+            assert_null(ss_codec_user(relay.codec));
+            assert_int_equal(relay.plain_len, 0);
+            free_reader(&relay);
+        }
+        free_codec(sender);
+    }
+    ss_profile_release(client);
+    ss_profile_release(middle);
+    ss_salt_memory_free(options.salts);
+}
+
 static void any_cuts_of_any_chunks(void **state)
 {
     struct ss_profile *profile = profile_of(any_method(), NULL, NULL);
@@ -707,6 +753,7 @@ int aead2022_stream_tests(void)
         cmocka_unit_test(a_list_of_users_takes_the_place_of_another),
         cmocka_unit_test(identities_are_needed_or_refused),
         cmocka_unit_test(a_relay_passes_both_directions_on),
+        cmocka_unit_test(a_relay_takes_a_request_once),
         cmocka_unit_test(any_cuts_of_any_chunks),
     };
 

@@ -601,6 +601,53 @@ static void a_list_of_users_takes_the_place_of_another(void **state)
 }
 
 /* Of name look-ups, where there is room, and never beyond what any path takes. */
+/* A relay can't read time stamps: what was recorded makes no session when its own is forgotten, but
+ * that one may go on. */
+static void a_relay_passes_a_packet_on_once(void **state)
+{
+    static const struct ss_endpoint next = {.host = "192.0.2.1", .port = 7};
+    const struct ss_user_options user = {
+        .name = "next", .password = {(const uint8_t *)"EBESExQVFhcYGRobHB0eHw", 22}, .next = &next};
+    struct ss_key_fault fault;
+    struct ss_profile_options options = {
+        .method = any_method(),
+        .password = {(const uint8_t *)"AAECAwQFBgcICQoLDA0ODw", 22},
+        .packet_salts = ss_salt_memory_new(100)};
+    struct ss_profile *client = client_of(any_method(), NULL, CHAIN), *middle;
+    struct ss_packet_opened opened;
+    struct ss_packet_link *other_link;
+    struct pair pair;
+    size_t len, len2;
+
+    (void)state;
+    assert_int_equal(ss_users_new(&options.users, any_method(), &user, 1, &fault), SS_OK);
+    assert_int_equal(ss_profile_new(&middle, &options), SS_OK);
+    ss_users_release(options.users);
+    pair = pair_of(client, middle, 4);
+    other_link = link_of(pair.client, NULL);
+    len = ask(&pair, 5, wire);
+    assert_int_equal(open_copy_2022(pair.server, NULL, wire, len, NOW, &opened, plain), SS_OK);
+    assert_int_equal(open_copy_2022(pair.server, NULL, wire, len, NOW, &opened, plain),
+                     SS_ERR_REPLAY);
+    len2 = seal_exactly(pair.client, other_link, packet_address("host.example", 443), payload, 5,
+                        NOW + 100, other);
+    assert_int_equal(open_copy_2022(pair.server, NULL, other, len2, NOW + 100, &opened, plain),
+                     SS_OK);
+    assert_int_equal(ss_packet_sessions_count(pair.sessions), 1);
+    assert_int_equal(open_copy_2022(pair.server, NULL, wire, len, NOW + 100, &opened, plain),
+                     SS_ERR_REPLAY);
+    assert_int_equal(ss_packet_sessions_count(pair.sessions), 1);
+    len = ask(&pair, 5, wire);
+    assert_int_equal(open_copy_2022(pair.server, NULL, wire, len, NOW + 100, &opened, plain),
+                     SS_OK);
+    assert_int_equal(ss_packet_sessions_count(pair.sessions), 2);
+    free_link(other_link);
+    free_pair(&pair);
+    ss_profile_release(client);
+    ss_profile_release(middle);
+    ss_salt_memory_free(options.packet_salts);
+}
+
 static void check_padding(const struct ss_method *method, const struct ss_aead *aead)
 {
     struct ss_profile *profile = profile_of(method, aead, NULL);
@@ -815,6 +862,7 @@ int packet_2022_tests(void)
         cmocka_unit_test(what_is_missing_is_an_argument_error),
         cmocka_unit_test(a_session_keeps_its_user),
         cmocka_unit_test(a_list_of_users_takes_the_place_of_another),
+        cmocka_unit_test(a_relay_passes_a_packet_on_once),
         cmocka_unit_test(name_look_ups_are_padded),
         cmocka_unit_test(a_batch_is_sealed_from_one_buffer_into_another),
         cmocka_unit_test(associations_are_not_allocated_for),
