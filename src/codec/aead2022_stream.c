@@ -259,6 +259,12 @@ static void step(struct ss_span *wire, size_t len)
     wire->len -= len;
 }
 
+static void forget_user(struct ss_codec *codec)
+{
+    ss_user_release(codec->user);
+    codec->user = NULL;
+}
+
 /* Which user an identity header names. A stranger gets a key that fits nothing, so that refusing
  * him takes the same way as refusing anybody else. */
 static enum ss_status read_identity(struct ss_codec *codec, const uint8_t *salt,
@@ -270,14 +276,18 @@ static enum ss_status read_identity(struct ss_codec *codec, const uint8_t *salt,
     uint8_t identity[SS_IDENTITY_LEN];
     enum ss_status status;
 
-    if (codec->users == NULL)
-        codec->users = ss_profile_hold_users(profile);
     ss_kdf_identity_subkey(subkey, (struct ss_view){profile->key, profile->method->key_len},
                            salt_at(codec, salt));
     status = ss_block_key_init(&block, SS_BLOCK_DECRYPT, subkey, profile->method->key_len);
     if (status == SS_OK) {
+        struct ss_users *users = ss_profile_hold_users(profile);
+
         ss_block_apply(&block, header, identity);
-        codec->user = ss_users_find(codec->users, identity);
+        forget_user(codec);
+        codec->user = ss_users_find(users, identity);
+        if (codec->user != NULL)
+            ss_user_hold(codec->user);
+        ss_users_release(users);
     }
     ss_block_key_clear(&block);
     ss_wipe(subkey, sizeof subkey);
@@ -368,7 +378,7 @@ static enum ss_status open_request(struct ss_codec *codec, struct ss_span *wire,
             step(wire, len);
     }
     if (status != SS_OK)
-        codec->user = NULL;
+        forget_user(codec);
     return status;
 }
 

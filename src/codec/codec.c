@@ -48,7 +48,7 @@ void ss_codec_end(struct ss_codec *codec)
     if (codec->profile == NULL)
         return;
     ss_contexts_end(&codec->contexts);
-    ss_users_release(codec->users);
+    ss_user_release(codec->user);
     kept = codec->contexts;
     ss_wipe(codec, sizeof *codec);
     codec->contexts = kept;
@@ -56,7 +56,7 @@ void ss_codec_end(struct ss_codec *codec)
 
 void ss_codec_retire(struct ss_codec *codec)
 {
-    ss_users_release(codec->users);
+    ss_user_release(codec->user);
     ss_contexts_retire(&codec->contexts);
     ss_wipe(codec, sizeof *codec);
 }

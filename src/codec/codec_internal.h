@@ -86,10 +86,9 @@ struct ss_codec {
     struct ss_direction sealing, opening;
     uint8_t salt[SS_SALT_MAX]; /* 2017: the peer's, until it is stored; 2022: the request's */
     /* 2022: */
-    size_t chunk_len;         /* payload bytes of a chunk at most, for now */
-    int64_t clock_difference; /* the peer's less ours, in seconds */
-    struct ss_users *users;   /* held */
-    const struct ss_user *user;
+    size_t chunk_len;           /* payload bytes of a chunk at most, for now */
+    int64_t clock_difference;   /* the peer's less ours, in seconds */
+    const struct ss_user *user; /* held */
     union {
         struct ss_target target;
         uint8_t bytes[SS_TARGET_MAX]; /* server: the beginning of a target that is not whole yet */

@@ -121,7 +121,8 @@ static enum ss_status check_users(const struct ss_users *users, struct ss_view k
     user = ss_users_find(users, identity);
     if (user == NULL || user->next != NULL)
         return SS_OK;
-    *fault = (struct ss_key_fault){.kind = SS_KEY_IS_THE_SERVERS, .user = user->index};
+    *fault =
+        (struct ss_key_fault){.kind = SS_KEY_IS_THE_SERVERS, .user = ss_users_place(users, user)};
     return SS_ERR_KEY;
 }
 
@@ -300,6 +301,12 @@ const struct ss_aead *ss_profile_aead(const struct ss_profile *profile)
 size_t ss_profile_identity_count(const struct ss_profile *profile)
 {
     return profile->identity_count;
+}
+
+bool ss_profile_is_its_key(const struct ss_profile *profile, const struct ss_user *user)
+{
+    return user->next == NULL && ss_equal_constant_time(ss_user_keys_of(user)->key, profile->key,
+                                                        profile->method->key_len);
 }
 
 void ss_profile_set_users(struct ss_profile *profile, struct ss_users *users)

@@ -77,6 +77,10 @@ size_t ss_profile_identity_count(const struct ss_profile *profile);
  */
 void ss_profile_set_users(struct ss_profile *profile, struct ss_users *users);
 
+/* Whether a user's key is the server's own, which all its users have, and so could not tell him
+ * from any other: ss_profile_new refuses such a list. One that is passed on may have it. */
+bool ss_profile_is_its_key(const struct ss_profile *profile, const struct ss_user *user);
+
 /* The present list, held for the caller, who releases it; NULL where there are no users. */
 struct ss_users *ss_profile_hold_users(const struct ss_profile *profile);
 

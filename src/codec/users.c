@@ -11,89 +11,54 @@
 #include "crypto/secret.h"
 
 struct ss_users {
-    atomic_size_t holders;
-    void (*release_tag)(void *tag);
-    size_t count, next_count;
+    atomic_uint holders;
+    size_t count;
     size_t key_len;
-    struct ss_user_keys *keys;
-    char *names;
-    struct ss_endpoint *nexts;
-    struct ss_block_key *headers;
-    uint32_t *buckets; /* index + 1, 0: free; at most half of them are taken */
+    struct ss_user_keys **list; /* held */
+    uint32_t *buckets;          /* place + 1, 0: free; at most half of them are taken */
     size_t bucket_mask;
     uint8_t seed[16]; /* users know the server's key, and so could choose where they look */
 };
 
-static void free_users(struct ss_users *users)
+/* -- one user -- */
+
+/* What is not the same for all lies behind it, in one block. */
+struct with_next {
+    struct ss_user_keys keys;
+    struct ss_endpoint next;
+    struct ss_block_key header;
+};
+
+static void free_user(struct ss_user_keys *keys)
 {
-    for (size_t i = 0; users->release_tag != NULL && i < users->count; i++)
-        if (users->keys[i].user.tag != NULL)
-            users->release_tag(users->keys[i].user.tag);
-    if (users->keys != NULL)
-        ss_wipe(users->keys, users->count * sizeof users->keys[0]);
-    if (users->headers != NULL)
-        ss_wipe(users->headers, users->next_count * sizeof users->headers[0]);
-    free(users->keys);
-    free(users->names);
-    free(users->nexts);
-    free(users->headers);
-    free(users->buckets);
-    free(users);
+    size_t size = keys->user.next != NULL ? sizeof(struct with_next) : sizeof *keys;
+
+    ss_wipe(keys, size);
+    free(keys);
 }
 
-static size_t bucket_of(const struct ss_users *users, const uint8_t *identity)
+static struct ss_user_keys *keys_of(const struct ss_user *user)
 {
-    return (size_t)ss_fingerprint(users->seed, identity, SS_IDENTITY_LEN) & users->bucket_mask;
+    return (struct ss_user_keys *)(uintptr_t)user;
 }
 
-const struct ss_user *ss_users_find(const struct ss_users *users,
-                                    const uint8_t identity[SS_IDENTITY_LEN])
+void ss_user_hold(const struct ss_user *user)
 {
-    for (size_t at = bucket_of(users, identity); users->buckets[at] != 0;
-         at = (at + 1) & users->bucket_mask) {
-        const struct ss_user_keys *keys = &users->keys[users->buckets[at] - 1];
-
-        if (ss_equal_constant_time(keys->identity, identity, SS_IDENTITY_LEN))
-            return &keys->user;
-    }
-    return NULL;
+    atomic_fetch_add_explicit(&keys_of(user)->holders, 1, memory_order_relaxed);
 }
 
-/* False when another user has the key. */
-static bool insert(struct ss_users *users, size_t index)
+void ss_user_release(const struct ss_user *user)
 {
-    const uint8_t *identity = users->keys[index].identity;
-    size_t at = bucket_of(users, identity);
+    struct ss_user_keys *keys;
 
-    if (ss_users_find(users, identity) != NULL)
-        return false;
-    while (users->buckets[at] != 0)
-        at = (at + 1) & users->bucket_mask;
-    users->buckets[at] = (uint32_t)index + 1;
-    return true;
-}
-
-static enum ss_status reserve(struct ss_users *users, const struct ss_user_options *list,
-                              size_t count)
-{
-    size_t buckets = 16, names_len = 1;
-
-    for (size_t i = 0; i < count; i++) {
-        names_len += strlen(list[i].name) + 1;
-        users->next_count += list[i].next != NULL;
-    }
-    while (buckets < 2 * count)
-        buckets *= 2;
-    users->bucket_mask = buckets - 1;
-    users->keys = calloc(count + 1, sizeof users->keys[0]);
-    users->names = malloc(names_len);
-    users->nexts = calloc(users->next_count + 1, sizeof users->nexts[0]);
-    users->headers = calloc(users->next_count + 1, sizeof users->headers[0]);
-    users->buckets = calloc(buckets, sizeof users->buckets[0]);
-    if (users->keys == NULL || users->names == NULL || users->nexts == NULL ||
-        users->headers == NULL || users->buckets == NULL)
-        return SS_ERR_MEMORY;
-    return SS_OK;
+    if (user == NULL)
+        return;
+    keys = keys_of(user);
+    if (atomic_fetch_sub_explicit(&keys->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    if (keys->release_tag != NULL && keys->user.tag != NULL)
+        keys->release_tag(keys->user.tag);
+    free_user(keys);
 }
 
 static enum ss_status read_key(struct ss_user_keys *keys, const struct ss_method *method,
@@ -116,38 +81,126 @@ static enum ss_status read_key(struct ss_user_keys *keys, const struct ss_method
     return status;
 }
 
-static enum ss_status fill(struct ss_users *users, const struct ss_method *method,
-                           const struct ss_user_options *list, struct ss_key_fault *fault)
+static enum ss_status set_next(struct ss_user_keys *keys, const struct ss_method *method,
+                               const struct ss_endpoint *next)
 {
-    char *name = users->names;
-    struct ss_endpoint *next = users->nexts;
-    struct ss_block_key *header = users->headers;
+    struct with_next *with = (struct with_next *)(void *)keys;
 
-    for (size_t i = 0; i < users->count; i++) {
-        struct ss_user_keys *keys = &users->keys[i];
-        size_t name_size = strlen(list[i].name) + 1;
-        enum ss_status status = read_key(keys, method, list[i].password, fault);
+    with->next = *next;
+    keys->user.next = &with->next;
+    keys->next_header = &with->header;
+    return ss_block_key_init(&with->header, SS_BLOCK_ENCRYPT, keys->key, method->key_len);
+}
 
-        if (status == SS_OK && !insert(users, i)) {
-            *fault = (struct ss_key_fault){.kind = SS_KEY_IS_DOUBLE};
-            status = SS_ERR_KEY;
-        }
-        if (status == SS_OK && list[i].next != NULL) {
-            status = ss_block_key_init(header, SS_BLOCK_ENCRYPT, keys->key, method->key_len);
-            keys->next_header = header++;
-            *next = *list[i].next;
-            keys->user.next = next++;
-        }
-        fault->user = i;
-        if (status != SS_OK)
-            return status;
-        memcpy(name, list[i].name, name_size);
-        keys->user.name = name;
-        keys->user.tag = list[i].tag;
-        keys->user.index = i;
-        name += name_size;
+/* It has neither tag nor release yet: that comes when nothing can fail any more. */
+static enum ss_status make_user(struct ss_user_keys **out, const struct ss_method *method,
+                                const struct ss_user_options *options, struct ss_key_fault *fault)
+{
+    size_t size = options->next != NULL ? sizeof(struct with_next) : sizeof(struct ss_user_keys);
+    size_t name_size = strlen(options->name) + 1;
+    struct ss_user_keys *keys = malloc(size + name_size);
+    enum ss_status status;
+
+    *out = NULL;
+    if (keys == NULL)
+        return SS_ERR_MEMORY;
+    memset(keys, 0, size);
+    atomic_init(&keys->holders, 1);
+    keys->user.name = memcpy((char *)keys + size, options->name, name_size);
+    status = read_key(keys, method, options->password, fault);
+    if (status == SS_OK && options->next != NULL)
+        status = set_next(keys, method, options->next);
+    if (status == SS_OK)
+        *out = keys;
+    else
+        free_user(keys);
+    return status;
+}
+
+static void give_tag(struct ss_user_keys *keys, const struct ss_user_options *options)
+{
+    keys->user.tag = options->tag;
+    keys->release_tag = options->release;
+}
+
+/* -- the table -- */
+
+static size_t bucket_of(const struct ss_users *users, const uint8_t *identity)
+{
+    return (size_t)ss_fingerprint(users->seed, identity, SS_IDENTITY_LEN) & users->bucket_mask;
+}
+
+const struct ss_user *ss_users_find(const struct ss_users *users,
+                                    const uint8_t identity[SS_IDENTITY_LEN])
+{
+    for (size_t at = bucket_of(users, identity); users->buckets[at] != 0;
+         at = (at + 1) & users->bucket_mask) {
+        const struct ss_user_keys *keys = users->list[users->buckets[at] - 1];
+
+        if (ss_equal_constant_time(keys->identity, identity, SS_IDENTITY_LEN))
+            return &keys->user;
     }
-    return SS_OK;
+    return NULL;
+}
+
+/* Behind the others; false when another user has the key. Takes the caller's hold. */
+static bool append(struct ss_users *users, struct ss_user_keys *keys)
+{
+    size_t at = bucket_of(users, keys->identity);
+
+    if (ss_users_find(users, keys->identity) != NULL)
+        return false;
+    while (users->buckets[at] != 0)
+        at = (at + 1) & users->bucket_mask;
+    users->list[users->count++] = keys;
+    users->buckets[at] = (uint32_t)users->count;
+    return true;
+}
+
+/* An empty list with room for `count`. */
+static struct ss_users *new_list(const struct ss_method *method, size_t count)
+{
+    struct ss_users *users = calloc(1, sizeof *users);
+    size_t buckets = 16;
+
+    if (users == NULL)
+        return NULL;
+    while (buckets < 2 * count)
+        buckets *= 2;
+    atomic_init(&users->holders, 1);
+    users->key_len = method->key_len;
+    users->bucket_mask = buckets - 1;
+    users->list = calloc(count + 1, sizeof(struct ss_user_keys *));
+    users->buckets = calloc(buckets, sizeof users->buckets[0]);
+    ss_random_bytes(users->seed, sizeof users->seed);
+    if (users->list != NULL && users->buckets != NULL)
+        return users;
+    ss_users_release(users);
+    return NULL;
+}
+
+static enum ss_status add(struct ss_users *users, const struct ss_method *method,
+                          const struct ss_user_options *options, struct ss_key_fault *fault)
+{
+    struct ss_user_keys *keys;
+    enum ss_status status = make_user(&keys, method, options, fault);
+
+    if (status == SS_OK && !append(users, keys)) {
+        free_user(keys);
+        *fault = (struct ss_key_fault){.kind = SS_KEY_IS_DOUBLE};
+        status = SS_ERR_KEY;
+    }
+    fault->user = users->count;
+    return status;
+}
+
+static enum ss_status check_method(const struct ss_method *method, struct ss_key_fault *fault)
+{
+    *fault = (struct ss_key_fault){0};
+    if (method->has_identities)
+        return SS_OK;
+    fault->kind = SS_KEY_HAS_NO_CHAINS;
+    return SS_ERR_KEY;
 }
 
 enum ss_status ss_users_new(struct ss_users **out, const struct ss_method *method,
@@ -155,38 +208,72 @@ enum ss_status ss_users_new(struct ss_users **out, const struct ss_method *metho
                             struct ss_key_fault *fault)
 {
     struct ss_users *users;
-    enum ss_status status;
+    enum ss_status status = check_method(method, fault);
 
     *out = NULL;
-    *fault = (struct ss_key_fault){0};
-    if (!method->has_identities) {
-        fault->kind = SS_KEY_HAS_NO_CHAINS;
-        return SS_ERR_KEY;
-    }
+    if (status != SS_OK)
+        return status;
     if (count > UINT32_MAX / 4)
         return SS_ERR_ARGUMENT;
-    users = calloc(1, sizeof *users);
+    users = new_list(method, count);
     if (users == NULL)
         return SS_ERR_MEMORY;
-    atomic_init(&users->holders, 1);
-    users->count = count;
-    users->key_len = method->key_len;
-    ss_random_bytes(users->seed, sizeof users->seed);
-    status = reserve(users, list, count);
-    if (status == SS_OK)
-        status = fill(users, method, list, fault);
+    for (size_t i = 0; i < count && status == SS_OK; i++)
+        status = add(users, method, &list[i], fault);
     if (status != SS_OK) {
-        free_users(users);
+        ss_users_release(users);
         return status;
     }
+    for (size_t i = 0; i < count; i++)
+        give_tag(users->list[i], &list[i]);
     *fault = (struct ss_key_fault){0};
     *out = users;
     return SS_OK;
 }
 
-void ss_users_set_tag_release(struct ss_users *users, void (*release)(void *tag))
+enum ss_status ss_users_change(struct ss_users **out, const struct ss_users *users,
+                               const struct ss_method *method, const struct ss_user_options *put,
+                               const char *drop, struct ss_key_fault *fault)
 {
-    users->release_tag = release;
+    const char *name = put != NULL ? put->name : drop;
+    struct ss_users *changed;
+    enum ss_status status = check_method(method, fault);
+    size_t place = SIZE_MAX;
+
+    *out = NULL;
+    if (status != SS_OK)
+        return status;
+    changed = new_list(method, users->count + 1);
+    if (changed == NULL)
+        return SS_ERR_MEMORY;
+    for (size_t i = 0; i < users->count && status == SS_OK; i++) {
+        struct ss_user_keys *keys = users->list[i];
+
+        if (strcmp(keys->user.name, name) != 0) {
+            ss_user_hold(&keys->user);
+            if (!append(changed, keys)) { /* it is behind the one that was put */
+                ss_user_release(&keys->user);
+                *fault = (struct ss_key_fault){.kind = SS_KEY_IS_DOUBLE, .user = place};
+                status = SS_ERR_KEY;
+            }
+        } else if (put != NULL && place == SIZE_MAX) {
+            place = changed->count;
+            status = add(changed, method, put, fault);
+        }
+    }
+    if (status == SS_OK && put != NULL && place == SIZE_MAX) {
+        place = changed->count;
+        status = add(changed, method, put, fault);
+    }
+    if (status != SS_OK) {
+        ss_users_release(changed);
+        return status;
+    }
+    if (put != NULL)
+        give_tag(changed->list[place], put);
+    *fault = (struct ss_key_fault){0};
+    *out = changed;
+    return SS_OK;
 }
 
 void ss_users_hold(struct ss_users *users)
@@ -196,8 +283,13 @@ void ss_users_hold(struct ss_users *users)
 
 void ss_users_release(struct ss_users *users)
 {
-    if (users != NULL && atomic_fetch_sub_explicit(&users->holders, 1, memory_order_acq_rel) == 1)
-        free_users(users);
+    if (users == NULL || atomic_fetch_sub_explicit(&users->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < users->count; i++)
+        ss_user_release(&users->list[i]->user);
+    free(users->list);
+    free(users->buckets);
+    free(users);
 }
 
 size_t ss_users_count(const struct ss_users *users)
@@ -207,7 +299,16 @@ size_t ss_users_count(const struct ss_users *users)
 
 const struct ss_user *ss_users_get(const struct ss_users *users, size_t index)
 {
-    return index < users->count ? &users->keys[index].user : NULL;
+    return index < users->count ? &users->list[index]->user : NULL;
+}
+
+size_t ss_users_place(const struct ss_users *users, const struct ss_user *user)
+{
+    size_t i = 0;
+
+    while (i < users->count && &users->list[i]->user != user)
+        i++;
+    return i;
 }
 
 const struct ss_user *ss_users_same(const struct ss_users *users, const struct ss_user *user)

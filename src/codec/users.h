@@ -2,8 +2,9 @@
  * The users of a server whose requests carry identity headers (SIP023): found by what such a header
  * says of their keys.
  *
- * A list is immutable once made and counted by those who hold it, so that it can be replaced while
- * sessions go on with the one they began with. All calls are thread-safe.
+ * A list is immutable once made and counted by those who hold it, so that it can be replaced. Each
+ * user is counted too, by the lists that it is on and by its sessions, so a session keeps its user
+ * and not the list. All calls are thread-safe.
  */
 #ifndef SS_CODEC_USERS_H
 #define SS_CODEC_USERS_H
@@ -19,14 +20,13 @@
 
 struct ss_users;
 
-/* As sessions and datagrams name one; valid as long as its list is held. */
+/* As sessions and datagrams name one; valid as long as it is held, or a list that it is on. */
 struct ss_user {
     const char *name;
     /* NULL: its traffic is opened here. Else it is passed on to this server, sealed as it is but
      * for the first identity header (SIP023, relays). */
     const struct ss_endpoint *next;
-    void *tag;    /* the caller's own: where its traffic is counted, for instance */
-    size_t index; /* in the list that it was given in */
+    void *tag; /* the caller's own: where its traffic is counted, for instance */
 };
 
 struct ss_user_options {
@@ -34,22 +34,35 @@ struct ss_user_options {
     struct ss_view password;        /* base64 of the key; with `next`, of the next key */
     const struct ss_endpoint *next; /* copied; may be NULL */
     void *tag;
+    /* Called with the tag by whatever thread lets go of the user as the last one. May be NULL. */
+    void (*release)(void *tag);
 };
 
 /*
- * Copies all of the list. SS_ERR_KEY and *fault for a bad key, with the user's place in the list; a
- * method without identity headers has no users. The caller holds the list once.
+ * Copies all of the list; tags are the caller's still unless it is SS_OK. SS_ERR_KEY and *fault for
+ * a bad key, with the user's place in the list; a method without identity headers has no users. The
+ * caller holds the list once.
  */
 SS_CHECKED enum ss_status ss_users_new(struct ss_users **out, const struct ss_method *method,
                                        const struct ss_user_options *list, size_t count,
                                        struct ss_key_fault *fault);
 
-/* `release` is called with each tag, but NULL, when the list is freed; by any thread. Before the
- * list is shared. */
-void ss_users_set_tag_release(struct ss_users *users, void (*release)(void *tag));
+/*
+ * Another list with the users of this one, in their order, but for the one of a name: `put` takes
+ * its place, or comes behind the last; or without `put`, `drop` is not on it. One of the two is
+ * given. As above; the fault's user is that of the new list.
+ */
+SS_CHECKED enum ss_status ss_users_change(struct ss_users **out, const struct ss_users *users,
+                                          const struct ss_method *method,
+                                          const struct ss_user_options *put, const char *drop,
+                                          struct ss_key_fault *fault);
+
+void ss_user_hold(const struct ss_user *user);
+/* The last one wipes and frees it. NULL is fine. */
+void ss_user_release(const struct ss_user *user);
 
 void ss_users_hold(struct ss_users *users);
-/* The last one frees it and wipes the keys. NULL is fine. */
+/* The last one frees it, and lets its users go. NULL is fine. */
 void ss_users_release(struct ss_users *users);
 
 size_t ss_users_count(const struct ss_users *users);

@@ -81,7 +81,7 @@ struct ss_engine_options {
 /*
  * What a user of identity headers has used (SIP023): the `tag` of a struct ss_user points to one,
  * or is NULL. It belongs to whoever made the list of users, lives as long as any list that names it
- * (ss_users_set_tag_release), and begins as zero. All workers write it.
+ * (ss_user_options.release), and begins as zero. All workers write it.
  */
 struct ss_user_counters {
     _Atomic uint64_t rx_bytes,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "service/users.h"
 
 #define BACKLOG 1024
 
@@ -250,6 +251,8 @@ static void settle(const struct ss_ports *ports, struct ss_port *port, struct ss
     ss_keying_clear(&port->keying);
     port->keying = *keying;
     ss_keying_set_limits(&port->keying, &port->spec.server);
+    while (port->spec.server.identity_count != 0)
+        ss_port_user_drop(&port->spec.server, port->spec.server.identity_count - 1);
 }
 
 enum ss_status ss_port_become(struct ss_ports *ports, struct ss_port *port,
@@ -287,6 +290,42 @@ enum ss_status ss_port_become(struct ss_ports *ports, struct ss_port *port,
     port->method = method;
     settle(ports, port, &keying);
     return SS_OK;
+}
+
+static enum ss_status say_user(char *error, const struct ss_port *port, const char *name,
+                               const struct ss_key_fault *fault)
+{
+    const struct ss_key_problem problem = {.fault = *fault, .of_user = true};
+    char why[SS_PORTS_ERROR_MAX - 64];
+
+    ss_service_key_text(why, sizeof why, SS_PROGRAM_SERVER, port->method, &problem);
+    return say(error, SS_ERR_KEY, name, why);
+}
+
+enum ss_status ss_port_change_user(const struct ss_ports *ports, struct ss_port *port,
+                                   const struct ss_config_identity *put, const char *drop,
+                                   char *error)
+{
+    struct ss_profile *profile = port->keying.profile;
+    struct ss_users *users = ss_profile_hold_users(profile), *changed;
+    struct ss_key_fault fault;
+    enum ss_status status =
+        ss_service_users_change(&changed, users, port->method, put, drop, &fault);
+
+    ss_users_release(users);
+    if (status == SS_OK && put != NULL &&
+        ss_profile_is_its_key(profile, ss_service_users_find(changed, put->name))) {
+        fault = (struct ss_key_fault){.kind = SS_KEY_IS_THE_SERVERS};
+        status = SS_ERR_KEY;
+    }
+    if (status == SS_OK)
+        status = ss_engine_set_users(ports->engine, profile, changed);
+    if (status == SS_OK && put != NULL)
+        ss_service_user_set_limits(ss_service_users_find(changed, put->name), &put->limits);
+    ss_users_release(changed);
+    if (status == SS_ERR_KEY)
+        return say_user(error, port, put->name, &fault);
+    return status == SS_OK ? SS_OK : say(error, status, ss_status_text(status), "");
 }
 
 enum ss_status ss_port_follow(const struct ss_ports *ports, struct ss_port *port)

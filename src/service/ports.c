@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "service/ports_internal.h"
+#include "service/users.h"
 
 #define NUMBERS ((size_t)UINT16_MAX + 1)
 
@@ -147,18 +148,33 @@ enum ss_status ss_ports_follow(struct ss_ports *ports, struct ss_service *servic
 
 /* -- users -- */
 
-enum ss_status ss_ports_set_user(struct ss_ports *ports, uint16_t number,
-                                 const struct ss_config_identity *user, char *error)
+/* The tag of a user with this name; NULL: there is none. */
+static const void *tag_of(const struct ss_port *port, const char *name)
 {
-    struct ss_port *port = find(ports, number);
+    struct ss_users *users = ss_profile_hold_users(port->keying.profile);
+    const struct ss_user *user = users != NULL ? ss_service_users_find(users, name) : NULL;
+    const void *tag = user != NULL ? user->tag : NULL;
+
+    ss_users_release(users);
+    return tag;
+}
+
+static bool has_users(const struct ss_port *port)
+{
+    struct ss_users *users = ss_profile_hold_users(port->keying.profile);
+
+    ss_users_release(users);
+    return users != NULL;
+}
+
+/* It becomes another port, one of users. */
+static enum ss_status begin_users(struct ss_ports *ports, struct ss_port *port,
+                                  const struct ss_config_identity *user, char *error)
+{
     struct ss_port_spec copy = {0};
     struct ss_config_identity own = {0};
-    enum ss_status status = SS_ERR_NOT_FOUND;
+    enum ss_status status = ss_port_spec_copy(&copy, &port->spec);
 
-    snprintf(error, SS_PORTS_ERROR_MAX, "there is no port %u", number);
-    if (port == NULL)
-        return status;
-    status = ss_port_spec_copy(&copy, &port->spec);
     if (status == SS_OK)
         status = ss_port_user_copy(&own, user);
     if (status == SS_OK)
@@ -172,43 +188,26 @@ enum ss_status ss_ports_set_user(struct ss_ports *ports, uint16_t number,
     return status;
 }
 
+enum ss_status ss_ports_set_user(struct ss_ports *ports, uint16_t number,
+                                 const struct ss_config_identity *user, char *error)
+{
+    struct ss_port *port = find(ports, number);
+
+    snprintf(error, SS_PORTS_ERROR_MAX, "there is no port %u", number);
+    if (port == NULL)
+        return SS_ERR_NOT_FOUND;
+    return has_users(port) ? ss_port_change_user(ports, port, user, NULL, error)
+                           : begin_users(ports, port, user, error);
+}
+
 enum ss_status ss_ports_remove_user(struct ss_ports *ports, uint16_t number, const char *name)
 {
     struct ss_port *port = find(ports, number);
     char error[SS_PORTS_ERROR_MAX];
-    struct ss_port_spec copy = {0};
-    enum ss_status status;
-    size_t index;
 
-    if (port == NULL)
+    if (port == NULL || tag_of(port, name) == NULL)
         return SS_ERR_NOT_FOUND;
-    index = ss_port_user_find(&port->spec.server, name);
-    if (index == port->spec.server.identity_count)
-        return SS_ERR_NOT_FOUND;
-    status = ss_port_spec_copy(&copy, &port->spec);
-    if (status == SS_OK) {
-        ss_port_user_drop(&copy.server, index);
-        copy.of_users = true; /* without any it serves nobody */
-        status = become(ports, port, &copy, error);
-    }
-    ss_port_spec_clear(&copy);
-    return status;
-}
-
-/* The tag of a user with this name; NULL: there is none. */
-static const void *tag_of(const struct ss_port *port, const char *name)
-{
-    struct ss_users *users = ss_profile_hold_users(port->keying.profile);
-    const void *tag = NULL;
-
-    for (size_t i = 0; users != NULL && i < ss_users_count(users); i++) {
-        const struct ss_user *user = ss_users_get(users, i);
-
-        if (strcmp(user->name, name) == 0)
-            tag = user->tag;
-    }
-    ss_users_release(users);
-    return tag;
+    return ss_port_change_user(ports, port, NULL, name, error);
 }
 
 enum ss_status ss_ports_end_sessions(struct ss_ports *ports, uint16_t number, const char *name)

@@ -6,7 +6,7 @@
 #include "service/ports.h"
 
 struct ss_port {
-    struct ss_port_spec spec; /* as it was asked for, with all users */
+    struct ss_port_spec spec; /* as it was asked for, but for the users: these are the profile's */
     const struct ss_method *method;
     struct ss_keying keying;
     struct ss_sockets sockets;
@@ -33,6 +33,11 @@ void ss_port_free(struct ss_port *port);
  * ss_ports_set. */
 SS_CHECKED enum ss_status ss_port_become(struct ss_ports *ports, struct ss_port *port,
                                          struct ss_port_spec *spec, char *error);
+
+/* Another user, or (`put` is NULL) one less; of a port that has a list of users. */
+SS_CHECKED enum ss_status ss_port_change_user(const struct ss_ports *ports, struct ss_port *port,
+                                              const struct ss_config_identity *put,
+                                              const char *drop, char *error);
 
 /* The same sockets, under what is the same for all ports now. */
 SS_CHECKED enum ss_status ss_port_follow(const struct ss_ports *ports, struct ss_port *port);

@@ -11,12 +11,12 @@
 /* The tag of a user. */
 struct counted {
     struct ss_user_counters counters; /* first: the relay knows it as this */
-    atomic_uint lists;                /* that name it */
+    atomic_uint users;                /* objects that have it as their tag */
 };
 
 static struct counted *hold(struct counted *counted)
 {
-    atomic_fetch_add_explicit(&counted->lists, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counted->users, 1, memory_order_relaxed);
     return counted;
 }
 
@@ -24,7 +24,7 @@ static void release(void *tag)
 {
     struct counted *counted = tag;
 
-    if (atomic_fetch_sub_explicit(&counted->lists, 1, memory_order_acq_rel) == 1)
+    if (atomic_fetch_sub_explicit(&counted->users, 1, memory_order_acq_rel) == 1)
         free(counted);
 }
 
@@ -33,7 +33,7 @@ static struct counted *counted_new(void)
     struct counted *counted = calloc(1, sizeof *counted);
 
     if (counted != NULL)
-        atomic_init(&counted->lists, 1);
+        atomic_init(&counted->users, 1);
     return counted;
 }
 
@@ -96,14 +96,14 @@ enum ss_status ss_service_users_new(struct ss_users **out, const struct ss_metho
             .name = identity->name,
             .password = {(const uint8_t *)identity->password, strlen(identity->password)},
             .next = identity->next,
-            .tag = same != NULL ? hold((*same)->tag) : counted_new()};
+            .tag = same != NULL ? hold((*same)->tag) : counted_new(),
+            .release = release};
         if (options[i].tag == NULL)
             goto done;
     }
     status = ss_users_new(out, method, options, count, fault);
     if (status != SS_OK)
         goto done;
-    ss_users_set_tag_release(*out, release);
     free(options);
     free(known);
     return SS_OK;
@@ -116,17 +116,52 @@ done:
     return status;
 }
 
+const struct ss_user *ss_service_users_find(const struct ss_users *users, const char *name)
+{
+    for (size_t i = 0; i < ss_users_count(users); i++)
+        if (strcmp(ss_users_get(users, i)->name, name) == 0)
+            return ss_users_get(users, i);
+    return NULL;
+}
+
+enum ss_status ss_service_users_change(struct ss_users **out, struct ss_users *users,
+                                       const struct ss_method *method,
+                                       const struct ss_config_identity *put, const char *drop,
+                                       struct ss_key_fault *fault)
+{
+    struct ss_user_options options = {.release = release};
+    const struct ss_user *before;
+    enum ss_status status;
+
+    *out = NULL;
+    if (put == NULL)
+        return ss_users_change(out, users, method, NULL, drop, fault);
+    before = ss_service_users_find(users, put->name);
+    options.name = put->name;
+    options.password = (struct ss_view){(const uint8_t *)put->password, strlen(put->password)};
+    options.next = put->next;
+    options.tag = before != NULL ? hold(before->tag) : counted_new();
+    if (options.tag == NULL)
+        return SS_ERR_MEMORY;
+    status = ss_users_change(out, users, method, &options, NULL, fault);
+    if (status != SS_OK)
+        release(options.tag);
+    return status;
+}
+
+void ss_service_user_set_limits(const struct ss_user *user, const struct ss_config_limits *limits)
+{
+    struct ss_user_counters *counters = user->tag;
+    const struct ss_limits now = ss_service_limits(limits);
+
+    ss_limiter_set(&counters->limiter, &now, (int64_t)time(NULL));
+}
+
 void ss_service_users_set_limits(const struct ss_users *users,
                                  const struct ss_config_identity *list)
 {
-    int64_t now_s = (int64_t)time(NULL);
-
-    for (size_t i = 0; i < ss_users_count(users); i++) {
-        struct ss_user_counters *counters = ss_users_get(users, i)->tag;
-        const struct ss_limits limits = ss_service_limits(&list[i].limits);
-
-        ss_limiter_set(&counters->limiter, &limits, now_s);
-    }
+    for (size_t i = 0; i < ss_users_count(users); i++)
+        ss_service_user_set_limits(ss_users_get(users, i), &list[i].limits);
 }
 
 struct ss_limits ss_service_limits(const struct ss_config_limits *limits)
@@ -173,7 +208,7 @@ bool ss_service_users_alike(const struct ss_users *one, const struct ss_users *o
         const struct ss_user *user = ss_users_get(one, i);
         const struct ss_user *same = ss_users_same(other, user);
 
-        if (same == NULL || same->tag != user->tag || same->index != i ||
+        if (same == NULL || same->tag != user->tag || same != ss_users_get(other, i) ||
             !same_next(user->next, same->next))
             return false;
     }

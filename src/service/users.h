@@ -23,8 +23,22 @@ SS_CHECKED enum ss_status ss_service_users_new(struct ss_users **out,
                                                const struct ss_config_identity *list, size_t count,
                                                struct ss_users *before, struct ss_key_fault *fault);
 
+/*
+ * The same list but for one user: `put` takes the place of the one with its name, with the counters
+ * of that, or comes behind the others; without it the one named `drop` goes. As ss_users_change.
+ */
+SS_CHECKED enum ss_status ss_service_users_change(struct ss_users **out, struct ss_users *users,
+                                                  const struct ss_method *method,
+                                                  const struct ss_config_identity *put,
+                                                  const char *drop, struct ss_key_fault *fault);
+
+/* The user of a name, or NULL. */
+const struct ss_user *ss_service_users_find(const struct ss_users *users, const char *name);
+
 /* Limits as the relay knows them. */
 struct ss_limits ss_service_limits(const struct ss_config_limits *limits);
+
+void ss_service_user_set_limits(const struct ss_user *user, const struct ss_config_limits *limits);
 
 /* Gives the users of a list the limits that the configuration, which it was made of, says. */
 void ss_service_users_set_limits(const struct ss_users *users,

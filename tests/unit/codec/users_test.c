@@ -12,6 +12,7 @@
 
 #define KEY_16  "AAECAwQFBgcICQoLDA0ODw=="
 #define KEY_16B "EBESExQVFhcYGRobHB0eHw"
+#define KEY_16C "ISIjJCUmJygpKissLS4vMA=="
 #define KEY_32  "-_-_CAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQ"
 
 struct attempt {
@@ -235,42 +236,104 @@ static void count_release(void *tag)
     ++*(int *)tag;
 }
 
-/* Tags live as long as a list that names them, and a list as long as anyone who holds it. */
+/* Tags live as long as their user, and a user as long as anyone who holds it or a list it is on. */
 static void tags_are_let_go_with_the_last_holder(void **state)
 {
     int one = 0, both = 0;
-    const struct ss_user_options first[] = {
-        {.name = "a", .password = view_of(KEY_16), .tag = &one},
-        {.name = "b", .password = view_of(KEY_16B), .tag = &both}};
-    const struct ss_user_options second[] = {
-        {.name = "b", .password = view_of(KEY_16B), .tag = &both}, {.name = "c"}};
+    const struct ss_user_options list[] = {
+        {.name = "a", .password = view_of(KEY_16), .tag = &one, .release = count_release},
+        {.name = "b", .password = view_of(KEY_16B), .tag = &both, .release = count_release}};
     const struct ss_method *method = ss_method_find("2022-blake3-aes-128-gcm");
-    struct ss_profile_options options = {.method = method,
-                                         .password = view_of("AAAAAAAAAAAAAAAAAAAAAA")};
+    struct ss_profile_options options = {.method = method, .password = view_of(KEY_16C)};
     struct ss_key_fault fault;
     struct ss_profile *profile;
-    struct ss_users *list, *session;
+    struct ss_users *first, *second;
+    const struct ss_user *session;
 
     (void)state;
-    assert_int_equal(ss_users_new(&list, method, first, 2, &fault), SS_OK);
-    ss_users_set_tag_release(list, count_release);
-    options.users = list;
+    assert_int_equal(ss_users_new(&first, method, list, 2, &fault), SS_OK);
+    options.users = first;
     assert_int_equal(ss_profile_new(&profile, &options), SS_OK);
-    ss_users_release(list);
+    session = ss_users_get(first, 0);
+    ss_user_hold(session);
+    assert_int_equal(ss_users_change(&second, first, method, NULL, "a", &fault), SS_OK);
+    assert_int_equal(ss_users_count(second), 1);
+    assert_ptr_equal(ss_users_get(second, 0), ss_users_get(first, 1));
+    ss_users_release(first);
     ss_profile_hold(profile);
-    session = ss_profile_hold_users(profile);
-    assert_int_equal(ss_users_new(&list, method, second, 1, &fault), SS_OK);
-    ss_users_set_tag_release(list, count_release);
-    ss_profile_set_users(profile, list);
-    ss_users_release(list);
+    ss_profile_set_users(profile, second);
+    ss_users_release(second);
     assert_int_equal(one, 0); /* the session has it still */
-    ss_users_release(session);
+    assert_string_equal(session->name, "a");
+    ss_user_release(session);
     assert_int_equal(one, 1);
-    assert_int_equal(both, 1);
     ss_profile_release(profile);
-    assert_int_equal(both, 1);
+    assert_int_equal(both, 0);
     ss_profile_release(profile);
-    assert_int_equal(both, 2); /* once a list */
+    assert_int_equal(both, 1); /* once, however many lists there were */
+}
+
+static bool is_on(const struct ss_users *users, const char *password)
+{
+    const struct ss_user_options list = {.name = "x", .password = view_of(password)};
+    struct ss_key_fault fault;
+    struct ss_users *other;
+    bool found;
+
+    assert_int_equal(
+        ss_users_new(&other, ss_method_find("2022-blake3-aes-128-gcm"), &list, 1, &fault), SS_OK);
+    found = ss_users_same(users, ss_users_get(other, 0)) != NULL;
+    ss_users_release(other);
+    return found;
+}
+
+/* One user comes, changes or goes, the others stay the same objects in their order. */
+static void a_list_is_changed_by_one(void **state)
+{
+    const struct ss_endpoint next = {.host = "192.0.2.1", .port = 1};
+    const struct ss_method *method = ss_method_find("2022-blake3-aes-128-gcm");
+    const struct ss_user_options list[] = {{.name = "a", .password = view_of(KEY_16)},
+                                           {.name = "b", .password = view_of(KEY_16B)}};
+    struct ss_user_options put = {.name = "a", .password = view_of(KEY_16C), .next = &next};
+    struct ss_users *users, *changed;
+    struct ss_key_fault fault;
+
+    (void)state;
+    assert_int_equal(ss_users_new(&users, method, list, 2, &fault), SS_OK);
+    assert_int_equal(ss_users_change(&changed, users, method, &put, NULL, &fault), SS_OK);
+    assert_int_equal(ss_users_count(changed), 2);
+    assert_string_equal(ss_users_get(changed, 0)->name, "a");
+    assert_int_equal(ss_users_get(changed, 0)->next->port, 1);
+    assert_ptr_equal(ss_users_get(changed, 1), ss_users_get(users, 1));
+    assert_true(is_on(changed, KEY_16C) && !is_on(changed, KEY_16) && is_on(users, KEY_16));
+    ss_users_release(users);
+
+    put = (struct ss_user_options){.name = "c", .password = view_of(KEY_16)};
+    assert_int_equal(ss_users_change(&users, changed, method, &put, NULL, &fault), SS_OK);
+    assert_int_equal(ss_users_count(users), 3);
+    assert_string_equal(ss_users_get(users, 2)->name, "c");
+    ss_users_release(changed);
+
+    /* Another's key, before and behind; and no key. */
+    put.password = view_of(KEY_16B);
+    assert_int_equal(ss_users_change(&changed, users, method, &put, NULL, &fault), SS_ERR_KEY);
+    assert_true(fault.kind == SS_KEY_IS_DOUBLE && fault.user == 2);
+    put.name = "a";
+    assert_int_equal(ss_users_change(&changed, users, method, &put, NULL, &fault), SS_ERR_KEY);
+    assert_true(fault.kind == SS_KEY_IS_DOUBLE && fault.user == 0);
+    put.password = view_of("?");
+    assert_int_equal(ss_users_change(&changed, users, method, &put, NULL, &fault), SS_ERR_KEY);
+    assert_true(fault.kind == SS_KEY_NOT_BASE64 && fault.user == 0);
+    assert_null(changed);
+
+    assert_int_equal(ss_users_change(&changed, users, method, NULL, "nobody", &fault), SS_OK);
+    assert_int_equal(ss_users_count(changed), 3);
+    ss_users_release(changed);
+    assert_int_equal(ss_users_change(&changed, users, method, NULL, "b", &fault), SS_OK);
+    assert_int_equal(ss_users_count(changed), 2);
+    assert_false(is_on(changed, KEY_16B));
+    ss_users_release(users);
+    ss_users_release(changed);
 }
 
 int users_tests(void)
@@ -284,6 +347,7 @@ int users_tests(void)
         cmocka_unit_test(a_server_with_users_has_one_key_of_an_aes_method),
         cmocka_unit_test(a_server_takes_no_chain),
         cmocka_unit_test(tags_are_let_go_with_the_last_holder),
+        cmocka_unit_test(a_list_is_changed_by_one),
     };
 
     return cmocka_run_group_tests_name("codec/keys and users", tests, NULL, NULL);
