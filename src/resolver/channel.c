@@ -383,18 +383,56 @@ enum ss_status ss_channel_new(struct ss_channel **out, uv_loop_t *loop,
     return SS_OK;
 }
 
-static void on_answer(void *arg, int error, int timeouts, unsigned char *bytes, int len)
+static void end_lookup(struct ss_channel_lookup *lookup, int error, const unsigned char *bytes,
+                       size_t len)
 {
-    struct ss_channel_lookup *lookup = arg;
     struct ss_channel *channel = lookup->channel;
     struct ss_answer answer = {.status = status_of(channel, error)};
 
-    (void)timeouts;
     channel->outstanding--;
     if (bytes != NULL && len > 0)
-        ss_answer_read(&answer, (struct ss_view){bytes, (size_t)len}, lookup->name, lookup->family);
+        ss_answer_read(&answer, (struct ss_view){bytes, len}, lookup->name, lookup->family);
     lookup->answered(lookup, &answer);
 }
+
+/* What hands out the bytes of an answer is deprecated where c-ares has records of its own. */
+#if ARES_VERSION >= 0x011c00
+
+static void on_answer(void *arg, ares_status_t error, size_t timeouts,
+                      const ares_dns_record_t *record)
+{
+    unsigned char *bytes = NULL;
+    size_t len = 0;
+
+    (void)timeouts;
+    if (record != NULL && ares_dns_write(record, &bytes, &len) != ARES_SUCCESS)
+        bytes = NULL;
+    end_lookup(arg, (int)error, bytes, len);
+    ares_free_string(bytes);
+}
+
+static void send_query(struct ss_channel *channel, struct ss_channel_lookup *lookup)
+{
+    (void)ares_query_dnsrec(channel->ares, lookup->name, ARES_CLASS_IN,
+                            lookup->family == SS_FAMILY_IPV4 ? ARES_REC_TYPE_A : ARES_REC_TYPE_AAAA,
+                            on_answer, lookup, NULL);
+}
+
+#else
+
+static void on_answer(void *arg, int error, int timeouts, unsigned char *bytes, int len)
+{
+    (void)timeouts;
+    end_lookup(arg, error, bytes, len > 0 ? (size_t)len : 0);
+}
+
+static void send_query(struct ss_channel *channel, struct ss_channel_lookup *lookup)
+{
+    ares_query(channel->ares, lookup->name, DNS_CLASS_IN,
+               lookup->family == SS_FAMILY_IPV4 ? DNS_TYPE_A : DNS_TYPE_AAAA, on_answer, lookup);
+}
+
+#endif
 
 bool ss_channel_has_room(struct ss_channel *channel)
 {
@@ -418,8 +456,7 @@ void ss_channel_ask(struct ss_channel *channel, struct ss_channel_lookup *lookup
         channel->silent_since_ms = uv_now(channel->loop);
     }
     channel->asked++;
-    ares_query(channel->ares, lookup->name, DNS_CLASS_IN,
-               lookup->family == SS_FAMILY_IPV4 ? DNS_TYPE_A : DNS_TYPE_AAAA, on_answer, lookup);
+    send_query(channel, lookup);
     arm(channel);
 }
 

@@ -147,13 +147,12 @@ static void arm(struct ss_resolver *resolver)
         uv_timer_start(&resolver->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
-/* Gives back what a burst has left, when all is quiet. */
+/* Gives back what a burst has left: when all is quiet, and now and then while it is not. */
 static void trim(struct ss_resolver *resolver)
 {
     const uint64_t now_ms = now_of(resolver);
 
-    if (resolver->lookups.held != 0 || ss_pool_used(resolver->queries) != 0 ||
-        now_ms - resolver->trimmed_ms < TRIM_EVERY_MS)
+    if (ss_pool_used(resolver->queries) != 0 && now_ms - resolver->trimmed_ms < TRIM_EVERY_MS)
         return;
     resolver->trimmed_ms = now_ms;
     ss_pool_trim(resolver->queries);

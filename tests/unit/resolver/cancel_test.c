@@ -7,6 +7,13 @@
 
 #include "unit/resolver/fixture.h"
 
+static void noise_of_names(uint8_t *answer, size_t *len, const char *name)
+{
+    (void)name;
+    for (size_t i = 12; i < *len; i++)
+        answer[i] ^= (uint8_t)(i * 37);
+}
+
 /* Where in its life a query is, brought about for the tests below. */
 struct moment {
     const char *what, *name;
@@ -250,13 +257,90 @@ static void a_callback_may_close_the_resolver(void **state)
     }
 }
 
+/* The next number of a fixed sequence, below `bound`. */
+static unsigned pick(unsigned bound)
+{
+    static uint32_t state = 1;
+
+    state = state * 1664525u + 1013904223u;
+    return (state >> 8) % bound;
+}
+
+/* Asking and giving up in any order, of names of every kind: each that is not given up is answered
+ * once, and closing at any point leaves nothing behind. */
+static void any_order_of_events_answers_each_once(void **state)
+{
+    enum { ROUNDS = 8, STEPS = 600, AT_ONCE = 40 };
+    static const char *const names[] = {
+        "both.test",         "both.ttl0.test",
+        "both.a-ttl0.test",  "both.aaaa-ttl0.test",
+        "hold4.ttl0.test",   "hold6.ttl0.test",
+        "hold6.test",        "holdboth.ttl0.test",
+        "nx.test",           "none.soa1.test",
+        "servfail.test",     "fail4.test",
+        "silent.test",       "silent.other.test",
+        "cut.ttl0.test",     "localhost",
+        "many.a-ttl0.test",  "broken.test",
+        "192.0.2.1",         "nx.a.name.that.is.long.test",
+        "fail6.a-ttl0.test", "double.a-ttl1.test",
+        "both.ttl1.test",    "cname.ttl0.test",
+    };
+    struct fixture *f = *state;
+    static struct result results[AT_ONCE];
+    static bool expected[AT_ONCE];
+
+    f->options.timeout_ms = 30;
+    f->options.max_names = 7;
+    f->options.cache_names = 5;
+    f->options.max_queries = AT_ONCE;
+    f->stub.breakage = noise_of_names;
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(results, 0, sizeof results);
+        memset(expected, 0, sizeof expected);
+        fixture_open(f);
+        for (int step = 0; step < STEPS; step++) {
+            const unsigned i = pick(AT_ONCE);
+
+            if (results[i].calls > 1)
+                fail_msg("answered %u times", results[i].calls);
+            if (!expected[i]) {
+                fixture_ask(f, names[pick(sizeof names / sizeof names[0])], &results[i]);
+                assert_non_null(results[i].query);
+                expected[i] = true;
+            } else if (results[i].calls == 1) {
+                expected[i] = false;
+            } else if (pick(3) == 0) {
+                ss_resolver_cancel(results[i].query);
+                assert_int_equal(results[i].calls, 0);
+                expected[i] = false;
+            }
+            if (pick(4) == 0 || f->stub.held_count > 40)
+                dns_stub_release(&f->stub);
+            if (pick(3) == 0)
+                fixture_turn(f);
+        }
+        /* Half of the rounds end with everything answered, the others in the middle. */
+        for (unsigned i = 0; i < AT_ONCE && round % 2 == 0; i++) {
+            while (expected[i] && results[i].calls == 0) {
+                dns_stub_release(&f->stub);
+                fixture_turn(f);
+            }
+        }
+        ss_resolver_close(f->resolver);
+        f->resolver = NULL;
+        fixture_await_idle(f);
+        fixture_turn(f);
+        f->stub.held_count = 0;
+    }
+}
+
 int cancel_tests(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_cancelled_query_is_not_answered),   TEST(a_resolver_closes_at_any_moment),
         TEST(waiting_queries_can_be_cancelled),    TEST(a_resolver_closes_with_queries_waiting),
         TEST(a_callback_may_cancel_other_queries), TEST(a_callback_may_ask_again),
-        TEST(a_callback_may_close_the_resolver),
+        TEST(a_callback_may_close_the_resolver),   TEST(any_order_of_events_answers_each_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
