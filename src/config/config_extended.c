@@ -71,6 +71,7 @@ static const char *const server_keys[] = {"server",
                                           "weight",
                                           "tcp_weight",
                                           "udp_weight",
+                                          SS_LIMIT_KEYS,
                                           "acl",
                                           "outbound_fwmark",
                                           "outbound_bind_addr",
@@ -143,6 +144,8 @@ static enum ss_status read_server(struct ss_raw *raw, size_t index, const json_t
         status = ss_member_weight(&server->tcp_weight, where.text, object, "tcp_weight", "weight");
     if (status == SS_OK)
         status = ss_member_weight(&server->udp_weight, where.text, object, "udp_weight", "weight");
+    if (status == SS_OK)
+        status = ss_member_limits(&server->limits, where.text, object);
     if (status == SS_OK)
         status =
             ss_config_identities_read(&server->identities, &server->identity_count, raw->program,

@@ -127,8 +127,8 @@ enum ss_status ss_config_keep_fixed(struct ss_config *config, const struct ss_co
             memcpy(field, other, size_of(setting));
         }
         /* What nobody has set follows from others. */
-        if (changed && (config->source[row] != SS_SOURCE_DEFAULT ||
-                        running->source[row] != SS_SOURCE_DEFAULT))
+        if (changed &&
+            (config->source[row] != SS_SOURCE_DEFAULT || running->source[row] != SS_SOURCE_DEFAULT))
             add_setting(names, size, setting);
         config->source[row] = running->source[row];
     }

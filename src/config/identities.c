@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 
-static const char *const identity_keys[] = {"name",        "password", "server", "address",
-                                            "server_port", "port",     NULL};
+static const char *const identity_keys[] = {"name",        "password", "server",      "address",
+                                            "server_port", "port",     SS_LIMIT_KEYS, NULL};
 
 /* The server that takes over, of a user whose traffic is passed on: all of it or nothing. */
 static enum ss_status read_next(struct ss_config_identity *identity, const char *where,
@@ -50,6 +50,8 @@ static enum ss_status read_identity(struct ss_config_identity *identity, const c
         status = ss_member_expand_password(&identity->password, where);
     if (status == SS_OK)
         status = read_next(identity, where, object);
+    if (status == SS_OK)
+        status = ss_member_limits(&identity->limits, where, object);
     if (status != SS_OK)
         return status;
     if (identity->name == NULL)

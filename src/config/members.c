@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "base/log.h"
+#include "config/port_spec.h"
 
 struct ss_where ss_where_is(const char *before, const char *list, size_t index)
 {
@@ -172,5 +173,25 @@ enum ss_status ss_member_expand_password(char **password, const char *where)
         return SS_ERR_MEMORY;
     ss_secret_free(*password);
     *password = copy;
+    return SS_OK;
+}
+
+enum ss_status ss_member_limits(struct ss_config_limits *limits, const char *where,
+                                const json_t *object)
+{
+    static const char *const keys[] = {SS_LIMIT_KEYS};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const json_t *value = json_object_get(object, keys[i]);
+        struct ss_reason reason;
+        enum ss_status status = SS_OK;
+
+        if (value != NULL)
+            (void)ss_port_limit_take(limits, keys[i], value, &reason, &status);
+        if (status != SS_OK) {
+            ss_log_error("%s%s", where, reason.text);
+            return status;
+        }
+    }
     return SS_OK;
 }

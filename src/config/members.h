@@ -47,4 +47,9 @@ SS_CHECKED enum ss_status ss_member_expand_password(char **password, const char 
 size_t ss_member_check_keys(const char *where, const struct json_t *object,
                             const char *const *known);
 
+/* The limits of a port or user. */
+#define SS_LIMIT_KEYS "quota", "quota_period", "expires", "max_connections", "rate"
+SS_CHECKED enum ss_status ss_member_limits(struct ss_config_limits *limits, const char *where,
+                                           const struct json_t *object);
+
 #endif

@@ -122,9 +122,8 @@ static enum ss_status take_number(uint64_t *number, const char *key, const json_
     return SS_OK;
 }
 
-/* True when `key` is a limit. */
-static bool take_limit(struct ss_config_limits *limits, const char *key, const json_t *value,
-                       struct ss_reason *reason, enum ss_status *status)
+bool ss_port_limit_take(struct ss_config_limits *limits, const char *key, const json_t *value,
+                        struct ss_reason *reason, enum ss_status *status)
 {
     uint64_t number = 0;
 
@@ -193,7 +192,7 @@ enum ss_status ss_port_user_read(struct ss_config_identity *user, const json_t *
         else if (strcmp(key, "password") == 0)
             status = take_text(&user->password, value);
         else
-            take_limit(&user->limits, key, value, reason, &status);
+            ss_port_limit_take(&user->limits, key, value, reason, &status);
         if (status != SS_OK)
             return status;
     }
@@ -295,7 +294,7 @@ static enum ss_status take_member(struct ss_port_spec *spec, const char *key, co
         status = take_number(&number, key, value, TIMEOUT_MAX, reason);
         spec->timeout_s = (uint32_t)number;
     } else {
-        take_limit(&server->limits, key, value, reason, &status);
+        ss_port_limit_take(&server->limits, key, value, reason, &status);
     }
     return status;
 }

@@ -29,6 +29,11 @@ struct ss_reason {
     char text[160];
 };
 
+/* False when `key` is no limit; else *status, and SS_ERR_FORMAT with *reason. */
+bool ss_port_limit_take(struct ss_config_limits *limits, const char *key,
+                        const struct json_t *value, struct ss_reason *reason,
+                        enum ss_status *status);
+
 /*
  * Reads the members of `object`. Of members that are not known, and of text and flags of a wrong
  * type, nothing is taken; a limit or user that can't be understood is an error, since to go without

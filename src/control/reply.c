@@ -135,7 +135,8 @@ static void set_limits(json_t *object, const struct ss_config_limits *limits)
         set_number(object, "rate", limits->rate);
 }
 
-void ss_reply_put_port(struct ss_reply *reply, const struct ss_port_spec *spec, const char *method)
+void ss_reply_put_port(struct ss_reply *reply, const struct ss_port_spec *spec, const char *method,
+                       const char *state)
 {
     const struct ss_config_server *server = &spec->server;
     json_t *object = json_object();
@@ -149,6 +150,7 @@ void ss_reply_put_port(struct ss_reply *reply, const struct ss_port_spec *spec, 
     if (server->identity_count != 0)
         set_number(object, "user_count", server->identity_count);
     set_limits(object, &server->limits);
+    set_text(object, "state", state);
     put_json(reply, object);
 }
 
@@ -172,6 +174,7 @@ void ss_reply_put_user(struct ss_reply *reply, uint16_t port, const struct ss_co
     set_number(object, "sent", use->tx_bytes);
     set_number(object, "sessions", use->sessions);
     set_limits(object, &user->limits);
+    set_text(object, "state", use->state);
     put_json(reply, object);
 }
 

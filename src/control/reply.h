@@ -28,13 +28,15 @@ struct ss_reply {
 void ss_reply_begin_list(struct ss_reply *reply); /* and users */
 void ss_reply_begin_ping(struct ss_reply *reply);
 
-/* Entries; failures are kept for the end. `method` where the request had none. */
-void ss_reply_put_port(struct ss_reply *reply, const struct ss_port_spec *spec, const char *method);
+/* Entries; failures are kept for the end. `method` where the request had none; `state` as below. */
+void ss_reply_put_port(struct ss_reply *reply, const struct ss_port_spec *spec, const char *method,
+                       const char *state);
 void ss_reply_put_total(struct ss_reply *reply, uint16_t port, uint64_t total);
 
 /* A user with what it has used; `port` 0 is not shown. */
 struct ss_user_use {
     uint64_t rx_bytes, tx_bytes, sessions;
+    const char *state; /* which limit is reached, in a word; NULL: none */
 };
 void ss_reply_put_user(struct ss_reply *reply, uint16_t port, const struct ss_config_identity *user,
                        const struct ss_user_use *use);

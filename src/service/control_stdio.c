@@ -136,6 +136,18 @@ static bool fit_users(struct told *told, size_t count)
     return true;
 }
 
+/* In a word, as `list` and `users` show it. */
+static const char *state_text(enum ss_limit_reason reason)
+{
+    return reason == SS_LIMIT_QUOTA ? "quota" : reason == SS_LIMIT_EXPIRED ? "expired" : NULL;
+}
+
+/* Another state is told like another count. */
+static uint64_t with_state(uint64_t sum, enum ss_limit_reason reason)
+{
+    return sum ^ (uint64_t)reason << 60;
+}
+
 static void put_users(struct ss_control_stdio *control, struct ss_wire_answer *what,
                       const struct ss_port_view *view, bool all)
 {
@@ -146,7 +158,7 @@ static void put_users(struct ss_control_stdio *control, struct ss_wire_answer *w
         return;
     for (size_t i = 0;
          i < view->user_count && ss_ports_user_at(control->ports, view->port, i, &user); i++) {
-        uint64_t sum = user.rx_bytes + user.tx_bytes + user.sessions;
+        uint64_t sum = with_state(user.rx_bytes + user.tx_bytes + user.sessions, user.reason);
 
         if (!all && sum == told->user_sums[i])
             continue;
@@ -155,7 +167,8 @@ static void put_users(struct ss_control_stdio *control, struct ss_wire_answer *w
                                                        .user = user.name,
                                                        .rx_bytes = user.rx_bytes,
                                                        .tx_bytes = user.tx_bytes,
-                                                       .sessions = user.sessions});
+                                                       .sessions = user.sessions,
+                                                       .state = state_text(user.reason)});
     }
 }
 
@@ -173,13 +186,14 @@ static void answer_stats(struct ss_control_stdio *control, uint64_t id, bool all
         uint64_t total = traffic->rx_wire_bytes + traffic->tx_bytes; /* as the classic counts */
         struct told *told = &control->told[view.port];
 
-        if (all || told->sum != total + sessions) {
-            told->sum = total + sessions;
+        if (all || told->sum != with_state(total + sessions, view.reason)) {
+            told->sum = with_state(total + sessions, view.reason);
             ss_wire_answer_use(&what, &(struct ss_wire_use){.port = view.port,
                                                             .rx_bytes = traffic->rx_bytes,
                                                             .tx_bytes = traffic->tx_bytes,
                                                             .total = total,
-                                                            .sessions = sessions});
+                                                            .sessions = sessions,
+                                                            .state = state_text(view.reason)});
         }
         if (view.has_users)
             put_users(control, &what, &view, all);

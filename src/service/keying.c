@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/base64.h"
+#include "base/log.h"
 #include "crypto/kdf.h"
 #include "crypto/secret.h"
 #include "service/plugin.h"
@@ -220,5 +221,41 @@ void ss_keying_set_limits(const struct ss_keying *keying, const struct ss_config
     ss_limiter_set(&keying->use->limiter, &limits, (int64_t)time(NULL));
     if (users != NULL)
         ss_service_users_set_limits(users, server->identities);
+    ss_users_release(users);
+}
+
+/* Sessions that want to go on end by themselves; these are the idle ones. */
+static bool has_to_end(struct ss_limiter *limiter, int64_t now_s)
+{
+    return ss_limiter_is_active(limiter) && atomic_load(&limiter->connections) != 0 &&
+           ss_limiter_reason(limiter, now_s) != SS_LIMIT_NONE;
+}
+
+static void end_sessions(struct ss_engine *engine, const struct ss_keying *keying, const void *user)
+{
+    const struct ss_sessions_of which = {.profile = keying->profile, .user = user};
+
+    if (ss_engine_end_sessions(engine, &which) != SS_OK)
+        ss_log_error("sessions above a limit can't be ended: %s", ss_status_text(SS_ERR_MEMORY));
+}
+
+void ss_keying_enforce(const struct ss_keying *keying, struct ss_engine *engine)
+{
+    int64_t now_s = (int64_t)time(NULL);
+    struct ss_users *users;
+
+    if (keying->use == NULL)
+        return;
+    if (has_to_end(&keying->use->limiter, now_s)) {
+        end_sessions(engine, keying, NULL);
+        return;
+    }
+    users = ss_profile_hold_users(keying->profile);
+    for (size_t i = 0; users != NULL && i < ss_users_count(users); i++) {
+        struct ss_user_counters *counters = ss_users_get(users, i)->tag;
+
+        if (has_to_end(&counters->limiter, now_s))
+            end_sessions(engine, keying, counters);
+    }
     ss_users_release(users);
 }

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "codec/profile.h"
 #include "config/config.h"
+#include "relay/engine.h"
 #include "relay/limiter.h"
 
 /* What a process has once, for all profiles that it ever makes. */
@@ -69,6 +70,9 @@ SS_CHECKED enum ss_status ss_keying_make(struct ss_keying *keying,
                                          const struct ss_keying_options *options,
                                          struct ss_key_problem *problem);
 void ss_keying_clear(struct ss_keying *keying);
+
+/* Ends the sessions of the port, or of its users, whose quota is used up or whose time is over. */
+void ss_keying_enforce(const struct ss_keying *keying, struct ss_engine *engine);
 
 /* Limits of the port and its users become those of the configuration: once it is in force. */
 void ss_keying_set_limits(const struct ss_keying *keying, const struct ss_config_server *server);

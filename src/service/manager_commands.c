@@ -39,7 +39,7 @@ static void answer_list(struct ss_manager *manager, const struct ss_command_peer
     ss_reply_begin_list(&reply);
     for (const struct ss_managed *port = manager->first; port != NULL; port = port->next)
         if (port->served)
-            ss_reply_put_port(&reply, &port->spec, manager->config->method);
+            ss_reply_put_port(&reply, &port->spec, manager->config->method, port->state);
     if (ss_reply_end(&reply) != SS_OK)
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
     ss_manager_answer_all(manager, peer, &reply);
@@ -64,7 +64,8 @@ static void put_users(struct ss_reply *reply, const struct ss_managed *port, boo
         const struct ss_use_count *count = &port->uses[i];
         const struct ss_user_use use = {count->before.rx_bytes + count->now.rx_bytes,
                                         count->before.tx_bytes + count->now.tx_bytes,
-                                        count->before.sessions + count->now.sessions};
+                                        count->before.sessions + count->now.sessions,
+                                        count->now.state};
 
         ss_reply_put_user(reply, of_all ? port->spec.port : 0, &port->spec.server.identities[i],
                           &use);
@@ -176,6 +177,9 @@ void ss_manager_done(struct ss_manager *manager, enum ss_wire_result result, con
     switch (operation->command) {
     case SS_COMMAND_PING:
         answer_ping(manager, &peer);
+        break;
+    case SS_COMMAND_LIST:
+        answer_list(manager, &peer);
         break;
     case SS_COMMAND_USERS:
         answer_users(manager, number, &peer);
@@ -300,10 +304,6 @@ static void carry_out(struct ss_manager *manager, struct ss_request *request,
 {
     struct ss_operation *operation = &manager->operation;
 
-    if (request->command == SS_COMMAND_LIST) {
-        answer_list(manager, peer);
-        return;
-    }
     begin(manager, request, peer);
     switch (request->command) {
     case SS_COMMAND_ADD:
@@ -322,7 +322,7 @@ static void carry_out(struct ss_manager *manager, struct ss_request *request,
         request->stats = NULL;
         manager->backend->refresh(manager);
         break;
-    default: /* PING, USERS */
+    default: /* LIST, PING, USERS */
         operation->spec.port = request->spec.port;
         manager->backend->refresh(manager);
         break;

@@ -35,6 +35,7 @@ struct ss_managed {
     bool users_changed; /* of a configured one: the state file has its users */
     bool served;
     uint64_t total_before, total_now; /* bytes, as `ping` tells */
+    const char *state;                /* which limit is reached, in a word; NULL: none */
     struct ss_use_count *uses;        /* one a user, in the order of the list */
     size_t use_count;                 /* of `uses` */
     size_t use_cursor;                /* where the last one was found */

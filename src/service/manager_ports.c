@@ -102,6 +102,17 @@ static struct ss_use_count *find_use(struct ss_managed *port, const char *user)
     return &port->uses[at];
 }
 
+/* The word, to be kept. */
+static const char *state_of(const char *heard)
+{
+    static const char *const words[] = {"quota", "expired"};
+
+    for (size_t i = 0; heard != NULL && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(words[i], heard) == 0)
+            return words[i];
+    return NULL;
+}
+
 void ss_managed_count(struct ss_manager *manager, const struct ss_wire_use *use)
 {
     struct ss_managed *port = manager->by_port[use->port];
@@ -111,11 +122,13 @@ void ss_managed_count(struct ss_manager *manager, const struct ss_wire_use *use)
         return;
     if (use->user == NULL) {
         port->total_now = use->total;
+        port->state = state_of(use->state);
         return;
     }
     count = find_use(port, use->user);
     if (count != NULL)
-        count->now = (struct ss_user_use){use->rx_bytes, use->tx_bytes, use->sessions};
+        count->now =
+            (struct ss_user_use){use->rx_bytes, use->tx_bytes, use->sessions, state_of(use->state)};
 }
 
 void ss_managed_bank(struct ss_manager *manager)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "service/ports_internal.h"
 #include "service/users.h"
@@ -242,11 +243,13 @@ bool ss_ports_at(const struct ss_ports *ports, size_t index, struct ss_port_view
         return false;
     port = ports->list[index];
     users = ss_profile_hold_users(port->keying.profile);
-    *view = (struct ss_port_view){.port = port->spec.port,
-                                  .method = port->method->name,
-                                  .mode = port->spec.server.mode,
-                                  .has_users = users != NULL,
-                                  .user_count = users != NULL ? ss_users_count(users) : 0};
+    *view = (struct ss_port_view){
+        .port = port->spec.port,
+        .method = port->method->name,
+        .mode = port->spec.server.mode,
+        .has_users = users != NULL,
+        .reason = ss_limiter_reason(&port->keying.use->limiter, (int64_t)time(NULL)),
+        .user_count = users != NULL ? ss_users_count(users) : 0};
     ss_sockets_traffic(&port->sockets, &view->traffic);
     ss_users_release(users);
     return true;
@@ -269,9 +272,16 @@ bool ss_ports_user_at(const struct ss_ports *ports, uint16_t number, size_t inde
         *view = (struct ss_port_user_view){
             .name = user->name,
             .next = user->next,
+            .reason = ss_limiter_reason(&counters->limiter, (int64_t)time(NULL)),
             .rx_bytes = atomic_load_explicit(&counters->rx_bytes, memory_order_relaxed),
             .tx_bytes = atomic_load_explicit(&counters->tx_bytes, memory_order_relaxed),
             .sessions = atomic_load_explicit(&counters->sessions, memory_order_relaxed)};
     ss_users_release(users); /* the profile holds the list until a port changes */
     return counters != NULL;
+}
+
+void ss_ports_enforce(const struct ss_ports *ports)
+{
+    for (size_t i = 0; i < ports->count; i++)
+        ss_keying_enforce(&ports->list[i]->keying, ports->engine);
 }

@@ -89,7 +89,8 @@ struct ss_port_view {
     enum ss_mode mode;
     bool has_users;
     size_t user_count;
-    struct ss_traffic traffic; /* since it was added, all of its addresses and transports */
+    struct ss_traffic traffic;   /* since it was added, all of its addresses and transports */
+    enum ss_limit_reason reason; /* why it is not served, of its limits */
 };
 
 size_t ss_ports_count(const struct ss_ports *ports);
@@ -106,7 +107,11 @@ struct ss_port_user_view {
     const struct ss_endpoint *next; /* NULL: its traffic is opened here */
     uint64_t rx_bytes, tx_bytes;    /* as in struct ss_traffic */
     uint64_t sessions;              /* opened since it was added */
+    enum ss_limit_reason reason;    /* why it is not served, of its limits */
 };
+
+/* Ends the sessions of ports and users whose limits are reached. About once a second. */
+void ss_ports_enforce(const struct ss_ports *ports);
 
 /* By place, 0 to user_count - 1. */
 bool ss_ports_user_at(const struct ss_ports *ports, uint16_t port, size_t index,

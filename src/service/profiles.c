@@ -105,6 +105,9 @@ bool ss_service_make_profiles(struct ss_service *service, const struct ss_servic
         }
         if (!make_keying(service, i, method, before))
             return false;
+        /* At a reload they change once the whole is in force. */
+        if (before == NULL && service->keyings[i].use != NULL)
+            ss_keying_set_limits(&service->keyings[i], &config->servers[i]);
         size = ss_codec_size(service->keyings[i].profile);
         if (size > service->codec_size)
             service->codec_size = size;

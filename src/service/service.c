@@ -36,7 +36,9 @@
 #define REDIRECT_ANSWERS 256
 #define CONNECT_MAX_S    10
 #define HELPER_WAIT_MS   2000
-#define SIGNALS_HANDLED  4
+/* How often limits of ports and users are looked at. */
+#define ENFORCE_MS      1000
+#define SIGNALS_HANDLED 4
 
 struct running {
     struct ss_service *service; /* in force; held */
@@ -54,6 +56,8 @@ struct running {
     struct ss_report *report; /* NULL: there is nobody to tell */
     struct ss_words words;    /* of the command line, for reloads */
     struct ss_reload *reload;
+    uv_timer_t enforcer; /* of limits; ss-server's */
+    bool enforcing;
     bool had_terminal; /* which may hang up */
     /* Of a manager, which says what is served; NULL where there is none. */
     struct ss_control_stdio *control;
@@ -78,10 +82,35 @@ static void close_signals(struct running *running)
     running->signals_open = false;
 }
 
+/* Limits that are reached end sessions that wait for nothing, too. */
+static void on_enforce(uv_timer_t *timer)
+{
+    struct running *running = timer->data;
+    const struct ss_service *service = running->service;
+
+    for (size_t i = 0; i < service->config->server_count; i++)
+        ss_keying_enforce(&service->keyings[i], running->engine);
+    if (running->ports != NULL)
+        ss_ports_enforce(running->ports);
+}
+
+static void start_enforcing(struct running *running)
+{
+    if (running->service->config->program != SS_PROGRAM_SERVER)
+        return;
+    uv_timer_init(ss_engine_loop(running->engine), &running->enforcer);
+    running->enforcer.data = running;
+    running->enforcing = true;
+    uv_timer_start(&running->enforcer, on_enforce, ENFORCE_MS, ENFORCE_MS);
+}
+
 static void stop(struct running *running, int exit_code)
 {
     running->exit_code = exit_code;
     close_signals(running);
+    if (running->enforcing)
+        uv_close((uv_handle_t *)&running->enforcer, NULL);
+    running->enforcing = false;
     ss_report_stop(&running->report);
     ss_reload_close(running->reload);
     running->reload = NULL;
@@ -459,6 +488,7 @@ static int serve(struct running *running)
     }
     if (!hear_manager(running))
         return EXIT_FATAL;
+    start_enforcing(running);
     ss_background_ready(&running->background);
     ss_engine_run(running->engine);
     config = running->service->config;

@@ -52,7 +52,7 @@ static void check_texts(const struct ss_port_spec *spec)
     free(file);
 
     ss_reply_begin_list(&reply);
-    ss_reply_put_port(&reply, spec, config.method);
+    ss_reply_put_port(&reply, spec, config.method, NULL);
     CHECK(ss_reply_end(&reply) == SS_OK && reply.count == 1);
     datagram = ss_reply_datagram(&reply, 0);
     CHECK(datagram.len <= SS_REPLY_LIST_MAX);

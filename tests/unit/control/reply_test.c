@@ -55,8 +55,8 @@ static void the_classic_bytes(void **state)
     (void)state;
 
     ss_reply_begin_list(&reply);
-    ss_reply_put_port(&reply, &one, "aes-256-gcm");
-    ss_reply_put_port(&reply, &two, "aes-256-gcm");
+    ss_reply_put_port(&reply, &one, "aes-256-gcm", NULL);
+    ss_reply_put_port(&reply, &two, "aes-256-gcm", NULL);
     assert_int_equal(ss_reply_end(&reply), SS_OK);
     assert_datagram(
         &reply, 0,
@@ -88,7 +88,7 @@ static void long_lists_are_cut_between_entries(void **state)
     for (unsigned port = 1; port <= 500; port++) {
         spec.port = (uint16_t)port;
         password[port % 7 == 0 ? sizeof password - 1 : port] = '\0';
-        ss_reply_put_port(&reply, &spec, NULL);
+        ss_reply_put_port(&reply, &spec, NULL, NULL);
         password[port % 7 == 0 ? sizeof password - 1 : port] = port % 7 == 0 ? '\0' : 'p';
     }
     assert_int_equal(ss_reply_end(&reply), SS_OK);
@@ -142,7 +142,7 @@ static void users_with_what_they_have_used(void **state)
 {
     struct ss_config_identity ann = {
         .name = TEXT("ann"), .password = TEXT("secret"), .limits.quota = 9};
-    const struct ss_user_use use = {1, 2, 3};
+    const struct ss_user_use use = {1, 2, 3, NULL};
     struct ss_reply reply;
     (void)state;
 

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -124,6 +126,18 @@ static struct program start(const char *path, enum ending ending)
     return program;
 }
 
+/* Descriptors of a process that ends close one after the other: that of the lock may be the last.
+ */
+static void await_unlocked(void)
+{
+    int fd = open(pid_path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    close(fd);
+}
+
 static void end(struct program *program)
 {
     char byte;
@@ -131,6 +145,7 @@ static void end(struct program *program)
     close(program->hold);
     assert_int_equal(read(program->gone, &byte, 1), 0); /* waits for its end */
     close(program->gone);
+    await_unlocked();
 }
 
 static pid_t pid_in_file(void)
