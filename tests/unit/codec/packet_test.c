@@ -150,9 +150,9 @@ static void check_spoilt(const json_t *vector, const struct ss_method *method,
         address_of(vector_text(vector, "host"), (uint16_t)vector_number(vector, "port"));
     size_t len = vector_bytes(vector, "wire", wire, sizeof wire);
 
-    for (size_t cut = 0; cut < len; cut++)
+    for (size_t cut = 0; cut < len; cut += spoilt_step(len))
         assert_int_not_equal(open_copy(codec, wire, cut, address, NULL, 0), SS_OK);
-    for (size_t bit = 0; bit < len * 8; bit++) {
+    for (size_t bit = 0; bit < len * 8; bit += spoilt_step(len)) {
         wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
         assert_int_equal(open_copy(codec, wire, len, address, NULL, 0), SS_ERR_AUTH);
         wire[bit / 8] ^= (uint8_t)(1u << bit % 8);

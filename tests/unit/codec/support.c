@@ -193,5 +193,9 @@ void free_reader(struct reader *reader)
 
 size_t spoilt_step(size_t len)
 {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return len <= 300 ? 7 : 83;
+#else
     return len <= 1400 ? 1 : 41;
+#endif
 }

@@ -58,7 +58,7 @@ unsigned long allocation_count(void);
 bool allocations_are_counted(void);
 
 /* From one cut or one flipped bit of a vector to the next: 1, and more in those of hundreds of
- * chunks, which would take minutes. */
+ * chunks and under a sanitizer, where it would take minutes. */
 size_t spoilt_step(size_t len);
 
 #endif
