@@ -41,6 +41,7 @@ struct ss_limiter {
     _Atomic uint32_t period_s;
     _Atomic int64_t period_end_s;
     _Atomic bool active; /* any limit is set */
+    int64_t reached_s;   /* of whoever ends the sessions: since when one is reached; 0: none */
 };
 
 /* A draw at once, at most, in bytes; what a bucket holds, in time. */

@@ -146,7 +146,8 @@ void ss_flow_starve(struct ss_flow *flow)
         return;
     }
     ss_log_debug("the limit of a port or user is reached: a session ends");
-    ss_session_abort(session);
+    /* By a reset, but behind what was granted. */
+    ss_session_source_ended(session, flow, true);
 }
 
 bool ss_datagram_is_granted(const struct ss_role *role, struct ss_user_counters *user, size_t len,

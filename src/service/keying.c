@@ -12,6 +12,9 @@
 #include "service/plugin.h"
 #include "service/users.h"
 
+/* So long sessions may deliver what they were granted before a limit was reached. */
+#define GRACE_S 3
+
 #define KEY_TEXT_MAX 1024 /* bytes of a key that are looked at; a method uses at most 32 */
 
 enum ss_status ss_shared_init(struct ss_shared *shared, const struct ss_config *config, bool udp)
@@ -224,11 +227,17 @@ void ss_keying_set_limits(const struct ss_keying *keying, const struct ss_config
     ss_users_release(users);
 }
 
-/* Sessions that want to go on end by themselves; these are the idle ones. */
+/* Sessions that want to go on end by themselves, behind what was granted to them. A while later
+ * these are idle ones, or ones whose peer takes nothing. */
 static bool has_to_end(struct ss_limiter *limiter, int64_t now_s)
 {
-    return ss_limiter_is_active(limiter) && atomic_load(&limiter->connections) != 0 &&
-           ss_limiter_reason(limiter, now_s) != SS_LIMIT_NONE;
+    if (!ss_limiter_is_active(limiter) || ss_limiter_reason(limiter, now_s) == SS_LIMIT_NONE) {
+        limiter->reached_s = 0;
+        return false;
+    }
+    if (limiter->reached_s == 0)
+        limiter->reached_s = now_s;
+    return now_s - limiter->reached_s >= GRACE_S && atomic_load(&limiter->connections) != 0;
 }
 
 static void end_sessions(struct ss_engine *engine, const struct ss_keying *keying, const void *user)

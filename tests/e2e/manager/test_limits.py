@@ -172,12 +172,12 @@ class Limits(manager.OneProcess, manager.ManagerCase):
         self.manager()
         client = self.client()
         port = self.free_ports(1)[0]
-        self.assertEqual(client.add(port, PASSWORD, expires=int(time.time()) + 4), "ok")
+        self.assertEqual(client.add(port, PASSWORD, expires=int(time.time()) + 8), "ok")
         local = self.relay(port)
         target = self.target(targets.echo)
         with contextlib.closing(socks.connect(local.port, target.address)) as idle:
             self.assert_echoes(idle)
-            self.assert_ends(idle, 20)
+            self.assert_ends(idle, 30)
         self.assertEqual(self.entry(client, port)["state"], "expired")
         self.assertFalse(self.echoes(local, target))
         self.assertEqual(client.add(port, PASSWORD, expires=int(time.time()) + 3600), "ok")
