@@ -563,7 +563,8 @@ class Growth(Reload):
         text = "\n".join("%.2f MiB, %d descriptors" % (size / MIB, count)
                          for size, count in samples)
         self.assertLessEqual(samples[-1][0], samples[3][0] + MIB // 4, text)
-        self.assertEqual(samples[-1][1], samples[3][1], text)
+        # A session that was closed a moment ago may still have its two.
+        self.assertLessEqual(samples[-1][1], samples[3][1] + 2, text)
 
 
 if __name__ == "__main__":
