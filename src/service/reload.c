@@ -18,8 +18,9 @@ struct ss_reload {
     struct ss_reload_options options;
     uv_async_t done;
     uv_thread_t thread;
-    bool loading; /* the thread is there, or has not been joined yet */
-    bool again;   /* another one was asked for meanwhile */
+    bool loading;    /* one is under way: files are opened, or */
+    bool has_thread; /* read */
+    bool again;      /* another one was asked for meanwhile */
     /* What the thread works with, and comes to: */
     const struct ss_service *before; /* held */
     struct ss_service *loaded;       /* NULL: it has failed, and said why */
@@ -205,34 +206,43 @@ static void log_success(const struct ss_reload *reload, const struct outcome *ou
                 outcome->users_added, outcome->users_removed);
 }
 
-static void begin(struct ss_reload *reload)
-{
-    struct ss_service *before = *reload->options.service;
-
-    ss_service_hold(before);
-    reload->before = before;
-    reload->loaded = NULL;
-    reload->loading = true;
-    if (uv_thread_create(&reload->thread, run, reload) == 0)
-        return;
-    reload->loading = false;
-    ss_log_error("not reloaded: there is no thread for it");
-    ss_service_release(before);
-}
-
-/* The thread has ended, or is about to. */
-static void join(struct ss_reload *reload)
-{
-    uv_thread_join(&reload->thread);
-    reload->loading = false;
-}
-
 static void let_go(struct ss_reload *reload)
 {
     ss_service_release(reload->loaded);
     ss_service_release((struct ss_service *)(uintptr_t)reload->before);
     reload->loaded = NULL;
     reload->before = NULL;
+    reload->loading = false;
+    ss_helped_close_files(reload->options.helped);
+}
+
+/* Files that only others may open are open. */
+static void on_files(void *owner)
+{
+    struct ss_reload *reload = owner;
+    struct ss_service *before = *reload->options.service;
+
+    ss_service_hold(before);
+    reload->before = before;
+    reload->loaded = NULL;
+    reload->has_thread = uv_thread_create(&reload->thread, run, reload) == 0;
+    if (reload->has_thread)
+        return;
+    ss_log_error("not reloaded: there is no thread for it");
+    let_go(reload);
+}
+
+static void begin(struct ss_reload *reload)
+{
+    reload->loading = true;
+    ss_helped_open_files(reload->options.helped, on_files, reload);
+}
+
+/* The thread has ended, or is about to. */
+static void join(struct ss_reload *reload)
+{
+    uv_thread_join(&reload->thread);
+    reload->has_thread = false;
 }
 
 static void on_done(uv_async_t *done)
@@ -240,7 +250,7 @@ static void on_done(uv_async_t *done)
     struct ss_reload *reload = done->data;
     struct outcome outcome = {0};
 
-    if (!reload->loading)
+    if (!reload->has_thread)
         return;
     join(reload);
     if (reload->loaded != NULL && commit(reload, &outcome))
@@ -288,7 +298,7 @@ void ss_reload_close(struct ss_reload *reload)
 {
     if (reload == NULL)
         return;
-    if (reload->loading) {
+    if (reload->has_thread) {
         join(reload);
         let_go(reload);
     }

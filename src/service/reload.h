@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "service/generation.h"
+#include "service/helped.h"
 #include "service/ports.h"
 
 /* The words of a command line, secrets and all, as they were before they were read. */
@@ -29,7 +30,8 @@ struct ss_reload_options {
     /* What is in force; changed by a reload. */
     struct ss_service **service;
     struct ss_sockets *sockets;
-    struct ss_ports *ports; /* NULL: there is no manager */
+    struct ss_ports *ports;   /* NULL: there is no manager */
+    struct ss_helped *helped; /* opens files that this process may not */
     uv_loop_t *loop;
 };
 

@@ -18,12 +18,11 @@
 #include "resolver/resolver.h"
 #include "service/control_stdio.h"
 #include "service/generation.h"
-#include "service/helper_link.h"
+#include "service/helped.h"
 #include "service/manager.h"
 #include "service/reload.h"
 #include "service/report.h"
 #include "service/service_internal.h"
-#include "sys/helper.h"
 #include "sys/process.h"
 #include "sys/read_file.h"
 #include "sys/rights.h"
@@ -35,7 +34,6 @@
 /* Sockets at once that answer redirected datagrams. */
 #define REDIRECT_ANSWERS 256
 #define CONNECT_MAX_S    10
-#define HELPER_WAIT_MS   2000
 /* How often limits of ports and users are looked at. */
 #define ENFORCE_MS      1000
 #define SIGNALS_HANDLED 4
@@ -48,7 +46,7 @@ struct running {
     struct ss_sockets sockets;
     struct ss_engine *engine;
     struct ss_background background;
-    struct ss_helper *helper; /* NULL where nothing needs it */
+    struct ss_helped helped;
     int exit_code;
     uint32_t descriptors;
     uv_signal_t signals[SIGNALS_HANDLED];
@@ -62,7 +60,7 @@ struct running {
     /* Of a manager, which says what is served; NULL where there is none. */
     struct ss_control_stdio *control;
     struct ss_ports *ports;
-    struct ss_binder binder; /* its ports may be ones that only the helper can bind */
+    struct ss_binder binder; /* for ports that only the helper can bind */
 };
 
 /* Library heaps go in before any library allocates. */
@@ -114,6 +112,7 @@ static void stop(struct running *running, int exit_code)
     ss_report_stop(&running->report);
     ss_reload_close(running->reload);
     running->reload = NULL;
+    ss_helped_close(&running->helped);
     ss_control_stdio_close(running->control);
     ss_plugins_close(running->plugins);
     ss_reaper_close(&running->reaper);
@@ -186,58 +185,6 @@ static size_t larger(size_t one, size_t other)
     return one > other ? one : other;
 }
 
-/* The helper's answer to a request for a port. */
-struct low_port {
-    bool answered;
-    struct ss_notice notice;
-};
-
-static void on_low_port(void *owner, const struct ss_notice *notice)
-{
-    struct low_port *low = owner;
-
-    low->notice = *notice;
-    low->answered = true;
-}
-
-/* Ports that only the rights of the start allow, once the user was switched. */
-static enum ss_status bind_low_port(void *owner, int *fd, const struct ss_addr *addr, bool udp,
-                                    bool ipv6_only, bool reuse_port, bool mptcp,
-                                    const char **error_text)
-{
-    struct running *running = owner;
-    struct ss_helper_link *link =
-        running->plugins != NULL ? ss_plugins_link(running->plugins) : NULL;
-    const struct ss_bind_options options = {.address = *addr,
-                                            .udp = udp,
-                                            .ipv6_only = ipv6_only,
-                                            .reuse_port = reuse_port,
-                                            .mptcp = mptcp};
-    struct low_port low = {.notice.descriptor = -1};
-    enum ss_status status = SS_ERR_PERMISSION;
-    uint32_t id;
-
-    if (error_text != NULL)
-        *error_text = strerror(EACCES);
-    if (link == NULL)
-        return status;
-    id = ss_helper_link_add(link, on_low_port, &low);
-    if (id == 0)
-        return SS_ERR_MEMORY;
-    status = ss_helper_bind(ss_helper_link_ask(link), id, &options);
-    while (status == SS_OK && !low.answered)
-        status = ss_helper_link_wait(link, HELPER_WAIT_MS);
-    ss_helper_link_remove(link, id);
-    if (status == SS_OK && low.notice.error != 0) {
-        if (error_text != NULL)
-            *error_text = strerror(low.notice.error);
-        status = ss_status_from_errno(low.notice.error);
-    }
-    if (status == SS_OK)
-        *fd = low.notice.descriptor;
-    return status;
-}
-
 static bool make_engine(struct running *running)
 {
     const struct ss_config *config = running->service->config;
@@ -248,7 +195,7 @@ static bool make_engine(struct running *running)
     /* Other methods may come. */
     bool grows = config->config_path != NULL || config->control_stdio;
     const struct ss_engine_options options = {
-        .binder = running->control != NULL ? &running->binder : NULL,
+        .binder = running->helped.helper != NULL ? &running->binder : NULL,
         .workers = config->workers,
         .max_connections = config->max_connections,
         .descriptors = descriptors,
@@ -284,10 +231,7 @@ static bool make_engine(struct running *running)
             larger(running->service->packet_link_size, grows ? ss_packet_link_size_max() : 0),
         .bypasses = config->program == SS_PROGRAM_LOCAL && (config->acl != NULL || grows),
     };
-    enum ss_status status;
-
-    running->binder = (struct ss_binder){bind_low_port, running};
-    status = ss_engine_new(&running->engine, &options);
+    enum ss_status status = ss_engine_new(&running->engine, &options);
 
     if (status == SS_OK)
         status = ss_reaper_open(&running->reaper, ss_engine_loop(running->engine));
@@ -341,26 +285,15 @@ static void forget(void *owner)
 
 static bool start_helper(struct running *running)
 {
-    const struct ss_helper_options options = {
-        .user = running->service->config->user, .forget = forget, .owner = running};
-
-    if (running->plugins == NULL || ss_helper_start(&running->helper, &options) == SS_OK)
-        return true;
-    ss_log_error("the helper process can't be started");
-    return false;
+    running->binder = ss_helped_binder(&running->helped);
+    return ss_helped_start(&running->helped, running->service->config, running->plugins != NULL,
+                           forget, running);
 }
 
 static bool start_plugins(struct running *running)
 {
-    struct ss_plugins *plugins = running->plugins;
-
-    if (plugins == NULL)
-        return true;
-    if (ss_plugins_attach(plugins, running->helper, ss_engine_loop(running->engine)) != SS_OK) {
-        ss_log_error("the plugins can't be started");
-        return false;
-    }
-    return ss_plugins_start(plugins, false);
+    return ss_helped_attach(&running->helped, running->plugins, ss_engine_loop(running->engine)) &&
+           (running->plugins == NULL || ss_plugins_start(running->plugins, false));
 }
 
 static bool make_reload(struct running *running)
@@ -369,20 +302,12 @@ static bool make_reload(struct running *running)
                                               .ports = running->ports,
                                               .service = &running->service,
                                               .sockets = &running->sockets,
+                                              .helped = &running->helped,
                                               .loop = ss_engine_loop(running->engine)};
 
     if (ss_reload_new(&running->reload, &options) == SS_OK)
         return true;
     ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
-    return false;
-}
-
-static bool seal_helper(const struct running *running)
-{
-    if (running->service->config->user == NULL || running->helper == NULL ||
-        ss_helper_seal(running->helper) == SS_OK)
-        return true;
-    ss_log_error("the helper process is gone");
     return false;
 }
 
@@ -479,7 +404,7 @@ static int serve(struct running *running)
         !make_reload(running) || !open_signals(running) ||
         !ss_report_start(&running->report, config->manager_address, &running->sockets,
                          ss_engine_loop(running->engine)) ||
-        !start_plugins(running) || !seal_helper(running) ||
+        !start_plugins(running) || !ss_helped_seal(&running->helped, config) ||
         !ss_service_switch_user(config, rights_needed(running->service)))
         return EXIT_FATAL;
     if (ss_engine_start_workers(running->engine) != SS_OK) {
@@ -534,6 +459,7 @@ static void end(struct running *running)
 {
     close_signals(running);
     ss_reload_close(running->reload);
+    ss_helped_close(&running->helped);
     ss_plugins_close(running->plugins);
     ss_report_stop(&running->report);
     ss_control_stdio_close(running->control);
@@ -543,7 +469,7 @@ static void end(struct running *running)
     ss_ports_free(running->ports);
     ss_sockets_clear(&running->sockets);
     free_service(running);
-    ss_helper_end(running->helper);
+    ss_helped_end(&running->helped);
     ss_words_forget(&running->words);
 }
 

@@ -90,14 +90,53 @@ void ss_file_keep_folder(void)
         folder[0] = '\0';
 }
 
-static int open_file(const char *path)
+static const struct ss_handed_file *handed;
+static size_t handed_count;
+
+void ss_file_take_handed(const struct ss_handed_file *list, size_t count)
+{
+    handed = list;
+    handed_count = count;
+}
+
+/* A descriptor of its own, at the beginning; or -1, and errno stays. */
+static int find_handed(const char *path)
+{
+    int error = errno, fd = -1;
+
+    for (size_t i = 0; i < handed_count && fd < 0; i++)
+        if (handed[i].fd >= 0 && strcmp(handed[i].path, path) == 0)
+            fd = fcntl(handed[i].fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0)
+        (void)lseek(fd, 0, SEEK_SET); /* what can't seek has not been read */
+    errno = error;
+    return fd;
+}
+
+/* Into `whole`, if it is needed; what is too long stays as it is, and fails as such. */
+static const char *complete(const char *path, char whole[2 * PATH_LEN])
+{
+    if (path[0] == '/' || folder[0] == '\0' ||
+        (size_t)snprintf(whole, 2 * PATH_LEN, "%s/%s", folder, path) >= 2 * PATH_LEN)
+        return path;
+    return whole;
+}
+
+char *ss_file_absolute(const char *path)
 {
     char whole[2 * PATH_LEN];
 
-    if (path[0] != '/' && folder[0] != '\0' &&
-        (size_t)snprintf(whole, sizeof whole, "%s/%s", folder, path) < sizeof whole)
-        path = whole;
-    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return strdup(complete(path, whole));
+}
+
+static int open_file(const char *path)
+{
+    char whole[2 * PATH_LEN];
+    int fd;
+
+    path = complete(path, whole);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 && (errno == EACCES || errno == EPERM) ? find_handed(path) : fd;
 }
 
 enum ss_status ss_file_read(char **text, size_t *len, const char *path, size_t limit)

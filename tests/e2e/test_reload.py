@@ -12,7 +12,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support import case, ports, proc, programs, reloads, socks, targets, udp, wait  # noqa: E402
+from support import (  # noqa: E402
+    case, plugins, ports, proc, programs, reloads, socks, targets, udp, wait)
 from support.case import PASSWORD, settings  # noqa: E402
 
 METHOD = "aes-256-gcm"
@@ -516,17 +517,62 @@ class Files(Reload):
         wait.until(lambda: server.log_lines("DEBUG"), 10)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root has privileges to drop")
-    def test_a_user_who_may_not_read_it(self):
+    def test_what_only_root_may_read_and_bind(self):
+        """With -a the helper opens the files of the start again, and binds low ports."""
         port, second = reloads.free_ports(2)
-        path = self.write("ss-server.json", {"servers": [server_at(port)], "user": "nobody"})
-        os.chmod(path, 0o600)
+        low = next(number for number in range(1023, 600, -1) if ports.is_free(number))
+        rules = self.write("rules.acl", "")
+
+        def config(*servers, **more):
+            return dict({"servers": list(servers), "user": "nobody", "acl": rules}, **more)
+
+        def private(name, content):
+            path = self.write(name, content)
+            os.chmod(path, 0o600)
+            return path
+
+        os.chmod(self.folder, 0o755)
+        private("rules.acl", "")
+        path = private("ss-server.json", config(server_at(port)))
         server = self.program("ss-server", "-c", path).await_listening(port)
         server.path = path
         nobody = str(pwd.getpwnam("nobody").pw_uid)
         wait.until(lambda: proc.status(server.pid)["Uid"].split() == [nobody] * 4, 5)
+        local = self.start_local(port)
+        conn = self.open(local, self.echo)
+        self.assertEqual(self.reload(server), (0, 0, 0, 0, 0))
+
+        private("ss-server.json", config(server_at(port), server_at(low)))
+        self.assertEqual(self.reload(server), (1, 0, 0, 0, 0))
+        self.assert_serves(self.start_local(low), self.echo)
+        private("rules.acl", "[outbound_block_list]\n127.0.0.0/8\n")
+        self.assertIsNotNone(self.reload(server))
+        self.assert_refuses(local, self.echo)
+
+        # A file that was not named at the start is not opened in the name of root.
+        other = private("other.acl", "")
+        private("ss-server.json", config(server_at(port), server_at(second), acl=other))
+        self.assertIn("other.acl", self.refused(server))
+        self.assert_refuses(local, self.echo)
+        os.remove(path)
+        self.assertIn("not found", self.refused(server))
+        # Nor is anything read any more when the helper is gone.
+        private("ss-server.json", config(server_at(port)))
+        for child in plugins.children(server.pid):
+            os.kill(child, signal.SIGKILL)
+        server.await_log("the helper process is gone")
         lines = self.refused(server)
         self.assertIn("the user of -a, nobody, may not read %s" % path, lines)
-        self.assert_serves(self.start_local(port), self.echo)
+        self.assertIsNotNone(self.read_by_all(server, path))
+        self.assert_echoes(conn)
+        self.assert_serves(local, self.echo)
+
+    def read_by_all(self, server, path):
+        os.chmod(path, 0o644)
+        os.chmod(os.path.join(self.folder, "rules.acl"), 0o644)
+        with open(os.path.join(self.folder, "rules.acl"), "w"):
+            pass
+        return self.reload(server)
 
 
 class Growth(Reload):

@@ -203,8 +203,8 @@ static void a_file_of_a_process_that_runs_is_not(void **state)
     second = start(pid_path, SERVES_WELL);
     assert_int_equal(second.exit_code, 255);
     assert_int_equal(pid_in_file(), pid);
+    end(&first); /* which has the lock that the end of either waits for */
     end(&second);
-    end(&first);
 }
 
 static void who_started_it_learns_that_it_did_not_serve(void **state)
