@@ -14,12 +14,12 @@
 #include "control/lines.h"
 #include "crypto/secret.h"
 
-#define HELLO_MS      1000  /* a server that has not greeted by then is of another kind */
-#define ANSWER_MS     5000  /* a request that takes longer ends the server */
-#define READY_MS      3000  /* commands wait no longer for a server that does not come up */
-#define COUNT_MS      5000  /* between two looks at the counters */
-#define RETRY_MS      10000 /* ports that could not be listened on */
-#define FIRST_MS      50    /* before a server that has died is started again, doubled each time */
+#define HELLO_MS      1000 /* a server that has not greeted by then is of another kind */
+#define ANSWER_MS     5000 /* a request that takes longer ends the server */
+#define READY_MS      3000 /* commands wait no longer for a server that does not come up */
+#define COUNT_MS      5000 /* between two looks at the counters */
+#define RETRY_MS      200  /* ports that could not be listened on; doubled each time */
+#define FIRST_MS      50   /* before a server that has died is started again, doubled each time */
 #define LONGEST_MS    10000
 #define STEADY_MS     10000 /* one that lived so long begins from the front */
 #define IN_FLIGHT_MAX 64
@@ -56,6 +56,7 @@ struct ss_child_state {
     bool greeted_once;      /* it is of our kind, whatever happens later */
     bool running;
     unsigned failures;
+    uint64_t retry_ms; /* until ports are tried again that could not be listened on */
     uv_timer_t hello, answer, again, count, ready, retry;
     uint64_t next_id;
     struct waiting waiting[IN_FLIGHT_MAX + 2];
@@ -216,9 +217,23 @@ static void on_retry(uv_timer_t *timer)
 {
     struct ss_manager *manager = timer->data;
 
-    if (manager->child->phase == PHASE_UP && !manager->operation.active &&
-        manager->child->waiting_count == 0)
+    if (manager->child->phase != PHASE_UP)
+        return;
+    if (manager->operation.active || manager->child->waiting_count != 0)
+        uv_timer_start(timer, on_retry, RETRY_MS, 0);
+    else
         begin_restore(manager);
+}
+
+/* Often it is an old server that is about to let go. */
+static void retry_later(struct ss_child_state *child)
+{
+    if (uv_is_active((uv_handle_t *)&child->retry))
+        return;
+    if (child->retry_ms == 0)
+        child->retry_ms = RETRY_MS;
+    uv_timer_start(&child->retry, on_retry, child->retry_ms, 0);
+    child->retry_ms = child->retry_ms < LONGEST_MS / 2 ? child->retry_ms * 2 : LONGEST_MS;
 }
 
 static void restored_one(struct ss_manager *manager, const struct waiting *waiting,
@@ -237,8 +252,7 @@ static void restored_one(struct ss_manager *manager, const struct waiting *waiti
     if (port->served || manager->child->phase == PHASE_RESTORING)
         ss_log_error("port %u is not served: %s", port->spec.port, heard->reason.text);
     port->served = false;
-    if (!uv_is_active((uv_handle_t *)&manager->child->retry))
-        uv_timer_start(&manager->child->retry, on_retry, RETRY_MS, 0);
+    retry_later(manager->child);
 }
 
 /* -- what it says ---------------------------------------------------------------------------- */
@@ -251,6 +265,7 @@ static void on_hello(struct ss_manager *manager)
     uv_timer_stop(&child->ready); /* from here on each answer has its own time */
     child->greeted_once = true;
     child->phase = PHASE_RESTORING;
+    child->retry_ms = 0;
     begin_restore(manager);
 }
 

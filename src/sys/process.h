@@ -36,6 +36,10 @@ bool ss_process_has_terminal(void);
 /* Whether what goes to stderr ends in a journal that stamps lines itself. */
 bool ss_process_logs_to_journal(void);
 
+/* First of all: standard streams that were closed become /dev/null, so that nothing else comes by
+ * their numbers. */
+void ss_process_fill_streams(void);
+
 /* From here on a write to a closed connection is an error, not a signal. */
 void ss_process_ignore_pipes(void);
 
