@@ -93,10 +93,16 @@ void ss_manager_fail(struct ss_manager *manager, int exit_code)
     begin_stop(manager);
 }
 
+bool ss_manager_is_free(const struct ss_manager *manager)
+{
+    return manager->ready && !manager->busy && !manager->operation.active && !manager->stopping;
+}
+
 void ss_manager_set_ready(struct ss_manager *manager)
 {
     manager->ready = true;
     ss_manager_watch_socket(manager);
+    ss_manager_go_on_reloading(manager);
 }
 
 static void log_summary(const struct ss_manager *manager)
@@ -118,13 +124,15 @@ static void on_signal(uv_signal_t *handle, int number)
 
     if (number == SIGUSR1)
         log_summary(manager);
+    else if (number == SIGHUP)
+        ss_manager_begin_reload(manager);
     else
         begin_stop(manager);
 }
 
 static bool open_signals(struct ss_manager *manager)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         uv_signal_init(&manager->loop, &manager->signals[i]);
@@ -189,12 +197,11 @@ static void take_configured(struct ss_manager *manager)
     const struct ss_config *config = manager->config;
 
     for (size_t i = 0; i < config->server_count; i++) {
-        struct ss_port_spec whole = {.server = config->servers[i]}, spec;
+        const struct ss_port_spec whole = ss_manager_configured_spec(&config->servers[i]);
+        struct ss_port_spec spec;
         struct ss_reason reason;
         struct ss_managed *port;
 
-        whole.port = config->servers[i].addresses[0].port;
-        whole.of_users = config->servers[i].identity_count != 0;
         if (!ss_manager_check_spec(config, &whole, &reason)) {
             ss_log_error("port %u is not served: %s", whole.port, reason.text);
             continue;
@@ -263,6 +270,7 @@ static void end(struct ss_manager *manager, bool orderly)
         uv_loop_close(&manager->loop);
     }
     ss_helper_end(manager->helper);
+    ss_manager_end_reload(manager);
     ss_processes_free(manager);
     ss_child_free(manager);
     ss_manager_close_state(manager, orderly);
@@ -332,14 +340,14 @@ static int serve(struct ss_manager *manager, struct ss_background *background)
     return manager->exit_code;
 }
 
-int ss_manager_run(struct ss_config *config, const char *ident)
+int ss_manager_run(struct ss_config *config, const char *ident, struct ss_words *words)
 {
     static struct ss_manager manager;
     struct ss_background background = {.pid_fd = -1, .ready_fd = -1};
     int exit_code = EXIT_FATAL;
 
-    manager =
-        (struct ss_manager){.config = config, .socket.fd = -1, .journal.fd = -1, .late_next = 0};
+    manager = (struct ss_manager){
+        .words = words, .config = config, .socket.fd = -1, .journal.fd = -1, .late_next = 0};
     if (config->use_syslog)
         ss_syslog_start(ident);
     if (!ss_manager_check(config))

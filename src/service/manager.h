@@ -6,8 +6,10 @@
 
 #include "config/config.h"
 
-/* Serves until a signal. The exit code. */
-int ss_manager_run(struct ss_config *config, const char *ident);
+struct ss_words;
+
+/* Serves until a signal. `words` are of the command line, for reloads. The exit code. */
+int ss_manager_run(struct ss_config *config, const char *ident, struct ss_words *words);
 
 /* Whether the ports of the configuration can be served, as far as no system is asked. False after
  * the error lines. */

@@ -2,7 +2,7 @@
  * is its standard input and output. */
 #include "service/manager_internal.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +55,7 @@ struct ss_child_state {
     bool kept;              /* the helper knows how to start it */
     bool greeted_once;      /* it is of our kind, whatever happens later */
     bool running;
+    int32_t pid;
     unsigned failures;
     uint64_t retry_ms; /* until ports are tried again that could not be listened on */
     uv_timer_t hello, answer, again, count, ready, retry;
@@ -226,8 +227,10 @@ static void on_retry(uv_timer_t *timer)
 }
 
 /* Often it is an old server that is about to let go. */
-static void retry_later(struct ss_child_state *child)
+void ss_child_retry_later(struct ss_manager *manager)
 {
+    struct ss_child_state *child = manager->child;
+
     if (uv_is_active((uv_handle_t *)&child->retry))
         return;
     if (child->retry_ms == 0)
@@ -252,7 +255,7 @@ static void restored_one(struct ss_manager *manager, const struct waiting *waiti
     if (port->served || manager->child->phase == PHASE_RESTORING)
         ss_log_error("port %u is not served: %s", port->spec.port, heard->reason.text);
     port->served = false;
-    retry_later(manager->child);
+    ss_child_retry_later(manager);
 }
 
 /* -- what it says ---------------------------------------------------------------------------- */
@@ -496,6 +499,7 @@ static void on_started(struct ss_manager *manager, const struct ss_notice *notic
 {
     struct ss_child_state *child = manager->child;
 
+    child->pid = notice->pid;
     if (notice->error == 0) {
         if (child->phase == PHASE_STARTING) /* its greeting may have come before this */
             uv_timer_start(&child->hello, on_no_hello, HELLO_MS, 0);
@@ -688,6 +692,13 @@ bool ss_child_watch(struct ss_manager *manager)
     child->phase = PHASE_STARTING;
     uv_timer_start(&child->ready, on_not_ready, READY_MS, 0);
     return open_link(manager, fd);
+}
+
+void ss_child_signal(const struct ss_manager *manager, int number)
+{
+    /* Before it hears requests a signal would end it. */
+    if (manager->child->running && manager->child->phase == PHASE_UP)
+        kill((pid_t)manager->child->pid, number);
 }
 
 void ss_child_unwatch(struct ss_manager *manager)

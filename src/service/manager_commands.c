@@ -28,7 +28,7 @@ static void refuse(struct ss_manager *manager, const char *action, const char *r
 
 static void answer(struct ss_manager *manager, const char *text)
 {
-    if (!manager->operation.anonymous)
+    if (!manager->operation.own)
         ss_manager_answer(manager, &manager->operation.peer, text);
 }
 
@@ -110,14 +110,30 @@ static void port_is_served(struct ss_manager *manager)
     struct ss_port_spec *spec = &manager->operation.spec;
     struct ss_managed *port;
 
-    ss_manager_record(manager, SS_RECORD_ADD, spec);
+    if (!manager->operation.own)
+        ss_manager_record(manager, SS_RECORD_ADD, spec);
     port = ss_managed_put(manager, spec);
     if (port == NULL) {
         ss_log_error("%s", ss_status_text(SS_ERR_MEMORY));
         return;
     }
-    port->configured = false;
+    port->configured = manager->operation.own;
     port->served = true;
+}
+
+/* A port of the configuration that can't be had now: it is tried again, unless it is there as it
+ * was before. */
+static void port_is_wanted(struct ss_manager *manager)
+{
+    struct ss_managed *port = ss_managed_find(manager, manager->operation.spec.port);
+
+    if (port == NULL)
+        port = ss_managed_put(manager, &manager->operation.spec);
+    if (port == NULL)
+        return;
+    port->configured = true;
+    if (manager->backend == &ss_backend_child)
+        ss_child_retry_later(manager);
 }
 
 static void users_have_changed(struct ss_manager *manager)
@@ -154,6 +170,8 @@ static bool conclude(struct ss_manager *manager, enum ss_wire_result result)
     case SS_COMMAND_ADD:
         if (result == SS_WIRE_OK)
             port_is_served(manager);
+        else if (manager->operation.own && result == SS_WIRE_NO_PORT)
+            port_is_wanted(manager);
         return result == SS_WIRE_OK;
     case SS_COMMAND_REMOVE: /* a server that is gone does not serve it either */
         port_is_gone(manager);
@@ -200,6 +218,7 @@ void ss_manager_done(struct ss_manager *manager, enum ss_wire_result result, con
     }
     clear_operation(manager);
     ss_manager_watch_socket(manager);
+    ss_manager_go_on_reloading(manager);
 }
 
 void ss_manager_drop_operation(struct ss_manager *manager)
@@ -218,13 +237,50 @@ static void begin(struct ss_manager *manager, struct ss_request *request,
     operation->peer = *peer;
 }
 
-static void begin_add(struct ss_manager *manager, struct ss_request *request)
+static void set_port(struct ss_manager *manager)
 {
     struct ss_operation *operation = &manager->operation;
     const struct ss_config *config = manager->config;
+
+    for (size_t i = 0; i < config->host_count; i++)
+        ss_log_info("try to bind interface: %s, port: %u", config->hosts[i].host,
+                    operation->spec.port);
+    manager->backend->set(manager, &operation->spec,
+                          ss_managed_find(manager, operation->spec.port));
+}
+
+bool ss_manager_set_own(struct ss_manager *manager, const struct ss_port_spec *spec)
+{
+    struct ss_operation *operation = &manager->operation;
+
+    clear_operation(manager);
+    if (ss_port_spec_copy(&operation->spec, spec) != SS_OK)
+        return false;
+    operation->active = operation->own = true;
+    operation->command = SS_COMMAND_ADD;
+    ss_manager_watch_socket(manager);
+    set_port(manager);
+    return true;
+}
+
+void ss_manager_remove_own(struct ss_manager *manager, const struct ss_managed *port)
+{
+    struct ss_operation *operation = &manager->operation;
+
+    clear_operation(manager);
+    operation->active = operation->own = true;
+    operation->command = SS_COMMAND_REMOVE;
+    operation->spec.port = port->spec.port;
+    ss_manager_watch_socket(manager);
+    manager->backend->remove(manager, port);
+}
+
+static void begin_add(struct ss_manager *manager, struct ss_request *request)
+{
+    struct ss_operation *operation = &manager->operation;
     struct ss_reason reason;
 
-    if (!ss_manager_check_spec(config, &request->spec, &reason)) {
+    if (!ss_manager_check_spec(manager->config, &request->spec, &reason)) {
         refuse(manager, request->action, reason.text);
         answer(manager, REPLY_ERR);
         clear_operation(manager);
@@ -232,11 +288,7 @@ static void begin_add(struct ss_manager *manager, struct ss_request *request)
     }
     operation->spec = request->spec;
     memset(&request->spec, 0, sizeof request->spec);
-    for (size_t i = 0; i < config->host_count; i++)
-        ss_log_info("try to bind interface: %s, port: %u", config->hosts[i].host,
-                    operation->spec.port);
-    manager->backend->set(manager, &operation->spec,
-                          ss_managed_find(manager, operation->spec.port));
+    set_port(manager);
 }
 
 static void begin_remove(struct ss_manager *manager, struct ss_request *request)

@@ -18,6 +18,7 @@
 #include "control/wire.h"
 #include "net/command_socket.h"
 #include "service/manager.h"
+#include "service/reload.h"
 #include "sys/helper.h"
 #include "sys/private_file.h"
 #include "sys/process.h"
@@ -42,6 +43,7 @@ struct ss_managed {
 };
 
 struct ss_manager;
+struct ss_manager_reload;
 struct ss_child_link;
 
 /*
@@ -75,7 +77,7 @@ struct ss_operation {
     bool active;
     enum ss_command command;
     struct ss_command_peer peer;
-    bool anonymous; /* of the manager itself: nobody is answered */
+    bool own; /* of the manager itself, for the configuration: nobody is answered */
     struct ss_port_spec spec, change;
     struct ss_stat *stats;
     size_t stat_count;
@@ -83,6 +85,8 @@ struct ss_operation {
 
 struct ss_manager {
     struct ss_config *config;
+    struct ss_words *words; /* of the command line, for reloads */
+    struct ss_manager_reload *reload;
     uv_loop_t loop;
     bool loop_open;
     uv_signal_t signals[4];
@@ -102,6 +106,7 @@ struct ss_manager {
     uv_poll_t socket_poll;
     bool socket_open;
     bool ready; /* commands are read */
+    bool busy;  /* the backend is at work without a command */
     char datagram[SS_REQUEST_MAX + 1];
     /* An answer that its reader has no room for yet. */
     struct ss_reply late;
@@ -150,6 +155,18 @@ void ss_manager_done(struct ss_manager *manager, enum ss_wire_result result, con
 /* No command comes any more; one that waits is not answered. */
 void ss_manager_drop_operation(struct ss_manager *manager);
 
+/* The same for ports of the configuration: the spec is copied. False when memory is out. */
+SS_CHECKED bool ss_manager_set_own(struct ss_manager *manager, const struct ss_port_spec *spec);
+void ss_manager_remove_own(struct ss_manager *manager, const struct ss_managed *port);
+
+/* manager_reload.c: SIGHUP. */
+
+void ss_manager_begin_reload(struct ss_manager *manager);
+/* The next step, when no operation is under way. */
+void ss_manager_go_on_reloading(struct ss_manager *manager);
+bool ss_manager_is_reloading(const struct ss_manager *manager);
+void ss_manager_end_reload(struct ss_manager *manager);
+
 /* manager_ports.c: the table of ports. */
 
 struct ss_managed *ss_managed_find(const struct ss_manager *manager, uint16_t port);
@@ -162,6 +179,8 @@ void ss_managed_drop_all(struct ss_manager *manager);
 void ss_managed_count(struct ss_manager *manager, const struct ss_wire_use *use);
 /* The server that has counted is gone. */
 void ss_managed_bank(struct ss_manager *manager);
+/* A port of the configuration, whose texts it borrows. */
+struct ss_port_spec ss_manager_configured_spec(const struct ss_config_server *server);
 /* Whether and how a port can be served: method, keys. False with *reason. */
 SS_CHECKED bool ss_manager_check_spec(const struct ss_config *config,
                                       const struct ss_port_spec *spec, struct ss_reason *reason);
@@ -189,6 +208,9 @@ void ss_manager_close_state(struct ss_manager *manager, bool orderly);
 SS_CHECKED bool ss_child_start(struct ss_manager *manager);
 /* With the loop: hears what it says. */
 SS_CHECKED bool ss_child_watch(struct ss_manager *manager);
+/* Ports that are not served are tried again soon. */
+void ss_child_retry_later(struct ss_manager *manager);
+void ss_child_signal(const struct ss_manager *manager, int number);
 /* The loop is about to end. */
 void ss_child_unwatch(struct ss_manager *manager);
 void ss_child_free(struct ss_manager *manager);
@@ -201,6 +223,8 @@ void ss_processes_free(struct ss_manager *manager);
 /* manager.c */
 
 void ss_manager_set_ready(struct ss_manager *manager);
+/* Whether the next command, or step of a reload, may begin. */
+bool ss_manager_is_free(const struct ss_manager *manager);
 void ss_manager_fail(struct ss_manager *manager, int exit_code);
 void ss_manager_stopped(struct ss_manager *manager);
 

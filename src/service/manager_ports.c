@@ -245,6 +245,13 @@ bool ss_manager_check_spec(const struct ss_config *config, const struct ss_port_
     return check_key(server, method, reason) && check_users(server, method, reason);
 }
 
+struct ss_port_spec ss_manager_configured_spec(const struct ss_config_server *server)
+{
+    return (struct ss_port_spec){.port = server->addresses[0].port,
+                                 .of_users = server->identity_count != 0,
+                                 .server = *server};
+}
+
 static enum ss_status put_text(char **to, const char *text)
 {
     if (text == NULL || *to != NULL)

@@ -294,10 +294,13 @@ static void own_job_ended(struct ss_manager *manager, enum ss_wire_result result
             ss_log_error("port %u is not served: %s", port->spec.port, job->reason);
     }
     clear_job(job);
-    if (manager->processes->starting)
+    manager->busy = false;
+    if (manager->processes->starting) {
         start_next(manager);
-    else
+    } else {
         ss_manager_watch_socket(manager);
+        ss_manager_go_on_reloading(manager);
+    }
 }
 
 static void end_job(struct ss_manager *manager, enum ss_wire_result result)
@@ -358,6 +361,8 @@ static void begin_own_job(struct ss_manager *manager, const struct ss_managed *p
         ss_log_error("port %u: %s", port->spec.port, ss_status_text(SS_ERR_MEMORY));
     job->spec.port = port->spec.port;
     job->own = true;
+    manager->busy = true;
+    ss_manager_watch_socket(manager);
     begin_end(manager);
 }
 
@@ -383,7 +388,8 @@ static void on_look(uv_timer_t *timer)
     struct ss_manager *manager = timer->data;
     struct ss_processes *processes = manager->processes;
 
-    if (processes->job.step != STEP_NONE || processes->starting || manager->operation.active)
+    if (processes->job.step != STEP_NONE || processes->starting || !ss_manager_is_free(manager) ||
+        ss_manager_is_reloading(manager))
         return;
     for (struct ss_managed *port = manager->first; port != NULL; port = port->next) {
         if (server_of(manager, port->spec.port) != 0)

@@ -84,6 +84,12 @@ static void too_large(struct ss_manager *manager, size_t len)
                    "too large request: %zu", len);
 }
 
+static bool may_read(const struct ss_manager *manager)
+{
+    return ss_manager_is_free(manager) && manager->late.count == 0 &&
+           !ss_manager_is_reloading(manager);
+}
+
 static void on_command(uv_poll_t *poll, int status, int events)
 {
     struct ss_manager *manager = poll->data;
@@ -94,8 +100,7 @@ static void on_command(uv_poll_t *poll, int status, int events)
         struct ss_command_peer peer;
         size_t len = 0;
 
-        if (!manager->ready || manager->operation.active || manager->late.count != 0 ||
-            manager->stopping)
+        if (!may_read(manager))
             break;
         if (ss_command_receive(&manager->socket, manager->datagram, SS_REQUEST_MAX, &len, &peer) !=
             SS_OK)
@@ -112,8 +117,7 @@ void ss_manager_watch_socket(struct ss_manager *manager)
 {
     if (!manager->socket_open)
         return;
-    if (manager->ready && !manager->operation.active && manager->late.count == 0 &&
-        !manager->stopping)
+    if (may_read(manager))
         uv_poll_start(&manager->socket_poll, UV_READABLE, on_command);
     else
         uv_poll_stop(&manager->socket_poll);

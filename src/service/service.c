@@ -543,6 +543,7 @@ int ss_service_main(enum ss_program program, int argc, char **argv)
     struct ss_words words = {0};
     int exit_code = EXIT_FATAL;
 
+    ss_process_fill_streams();
     if (!start_libraries() || ss_words_keep(&words, argc, argv) != SS_OK) {
         ss_log_error("the libraries can't be started");
         return EXIT_FATAL;
@@ -568,7 +569,7 @@ int ss_service_main(enum ss_program program, int argc, char **argv)
         break;
     case SS_TASK_SERVE:
         ss_log_set_level((enum ss_log_level)config.log_level);
-        exit_code = config.program == SS_PROGRAM_MANAGER ? ss_manager_run(&config, argv[0])
+        exit_code = config.program == SS_PROGRAM_MANAGER ? ss_manager_run(&config, argv[0], &words)
                                                          : run(&config, argv[0], &words);
         break;
     }

@@ -121,6 +121,32 @@ class Life:
         self.assertEqual({entry["server_port"]: entry["password"] for entry in client.list()},
                          {str(fixed): "of the file", str(other): "pw"})
 
+    def test_the_configuration_is_read_again(self):
+        """SIGHUP: ports of the file come, change and go; those of commands stay."""
+        same, changed, gone, new, added = self.free_ports(5)
+        target = self.target(targets.echo)
+        path = self.configuration(port_password={str(same): PASSWORD, str(changed): "old",
+                                                 str(gone): "x"})
+        started = self.manager("-c", path, hosts=(), method=False)
+        client = self.client()
+        self.assertEqual(client.add(added, "pw"), "ok")
+        conn = self.connect(self.relay(same), target.address)
+        self.assert_echoes(conn)
+        self.configuration(port_password={str(same): PASSWORD, str(changed): "new",
+                                          str(new): "y", "0": "bad"})
+        started.process.send_signal(signal.SIGHUP)
+        self.logged(started, r"reloaded: ports: 2 set, 1 removed, 0 refused", 20)
+        self.assertEqual({int(entry["server_port"]): entry["password"] for entry in client.list()},
+                         {same: PASSWORD, changed: "new", new: "y", added: "pw"})
+        self.assertFalse(listens(gone))
+        self.assert_echoes(conn)
+        self.assert_served(changed, target, "new")
+        with open(path, "w") as file:
+            file.write("{")
+        started.process.send_signal(signal.SIGHUP)
+        self.logged(started, "not reloaded: what was in force stays")
+        self.assertEqual(len(client.list()), 4)
+
     def test_a_torn_state_file_costs_one_line(self):
         started = self.manager()
         client = self.client()
