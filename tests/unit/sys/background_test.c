@@ -130,7 +130,7 @@ static struct program start(const char *path, enum ending ending)
  */
 static void await_unlocked(void)
 {
-    int fd = open(pid_path, O_RDONLY | O_CLOEXEC);
+    int fd = open(pid_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* it may be a pipe */
 
     if (fd < 0)
         return;
