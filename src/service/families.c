@@ -81,7 +81,8 @@ static bool look_up(const struct ss_upstream *servers, size_t count, const char 
     return asking.only_ipv6;
 }
 
-bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const char *nameservers)
+bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const char *nameservers,
+                          bool may_wait)
 {
     bool names = false;
 
@@ -93,5 +94,5 @@ bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const
         else if (ip.family != SS_FAMILY_IPV6)
             return false;
     }
-    return count != 0 && (!names || look_up(servers, count, nameservers));
+    return count != 0 && (!names || (may_wait && look_up(servers, count, nameservers)));
 }

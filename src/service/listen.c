@@ -175,7 +175,7 @@ bool ss_service_listen(struct ss_service *service, const struct ss_service *befo
 
     if (before != NULL)
         service->default_host = before->default_host;
-    ss_service_settle_plans(service);
+    ss_service_settle_plans(service, before == NULL);
     *change = (struct ss_sockets_change){0};
     if (wanted != NULL)
         status = make_roles(service, before, wanted);

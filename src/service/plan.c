@@ -345,7 +345,7 @@ bool ss_service_make_plans(struct ss_service *service, const struct ss_service *
 
 /* Clients without an address listen on the loopback address of IPv4, unless every server has IPv6
  * addresses alone. */
-static void choose_defaults(struct ss_service *service)
+static void choose_defaults(struct ss_service *service, bool may_wait)
 {
     const struct ss_upstreams *upstreams =
         service->tcp_plans != 0 ? &service->tcp_upstreams : &service->udp_upstreams;
@@ -357,7 +357,7 @@ static void choose_defaults(struct ss_service *service)
             continue;
         if (service->default_host == NULL)
             service->default_host = ss_service_only_ipv6(upstreams->list, upstreams->count,
-                                                         service->config->nameservers)
+                                                         service->config->nameservers, may_wait)
                                         ? "::1"
                                         : "127.0.0.1";
         plan->host = service->default_host;
@@ -389,9 +389,9 @@ static void choose_families(struct ss_service *service)
     }
 }
 
-void ss_service_settle_plans(struct ss_service *service)
+void ss_service_settle_plans(struct ss_service *service, bool may_wait)
 {
-    choose_defaults(service);
+    choose_defaults(service, may_wait);
     choose_families(service);
 }
 

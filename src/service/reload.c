@@ -155,13 +155,41 @@ static void change_users(struct ss_service *service, struct ss_engine *engine,
     }
 }
 
-static bool plugins_are_there(const struct ss_service *service)
+/* Whether a server listens for TCP at a port itself. */
+static bool listens_at(const struct ss_config *config, uint16_t port)
 {
-    if (!ss_service_uses_plugins(service->config) || service->plugins != NULL)
-        return true;
-    ss_log_error("plugins can't be added while running where there were none at the start; a "
-                 "restart begins them");
+    for (size_t i = 0; i < config->server_count; i++) {
+        const struct ss_config_server *server = &config->servers[i];
+
+        if (server->mode == SS_MODE_UDP_ONLY || ss_plugin_carries(server, false))
+            continue;
+        for (size_t a = 0; a < server->address_count; a++)
+            if (server->addresses[a].port == port)
+                return true;
+    }
     return false;
+}
+
+/* A plugin of a server has the public port until it has ended, which takes it a while. */
+static bool plugins_may_change(const struct ss_service *service, const struct ss_service *before)
+{
+    if (ss_service_uses_plugins(service->config) && service->plugins == NULL) {
+        ss_log_error("plugins can't be added while running where there were none at the start; a "
+                     "restart begins them");
+        return false;
+    }
+    for (size_t i = 0; service->config->program == SS_PROGRAM_SERVER && i < before->place_count;
+         i++) {
+        uint16_t port = before->places[i].port;
+
+        if (!ss_plugin_carries(&before->config->servers[before->places[i].server], false) ||
+            !listens_at(service->config, port))
+            continue;
+        ss_log_error("port %u: its plugin can't be taken away while running; a restart does that",
+                     port);
+        return false;
+    }
+    return true;
 }
 
 /* False after the error lines; then all is as it was. */
@@ -170,7 +198,7 @@ static bool commit(struct ss_reload *reload, struct outcome *outcome)
     const struct ss_reload_options *options = &reload->options;
     struct ss_service *service = reload->loaded, *before = *options->service;
 
-    if (!plugins_are_there(service) || !ss_service_make_profiles(service, before) ||
+    if (!plugins_may_change(service, before) || !ss_service_make_profiles(service, before) ||
         !ss_service_make_plans(service, before) ||
         (service->plugins != NULL && !ss_plugins_start(service->plugins, true)) ||
         !ss_service_listen(service, before, options->sockets, &outcome->sockets))
@@ -179,6 +207,10 @@ static bool commit(struct ss_reload *reload, struct outcome *outcome)
     if (options->ports != NULL && ss_ports_follow(options->ports, service) != SS_OK)
         ss_log_error("some ports of the manager go on as before");
     ss_log_set_level((enum ss_log_level)service->config->log_level);
+    /* Those of a server would keep its ports from those that follow; what goes through them ends.
+     */
+    if (service->config->program == SS_PROGRAM_SERVER)
+        ss_service_leave_plugins(before);
     ss_service_hold(service);
     *options->service = service;
     ss_service_release(before);

@@ -148,15 +148,17 @@ const struct ss_addr *ss_service_plugin_at(const struct ss_service *service, siz
 bool ss_service_is_first_of_port(const struct ss_config_server *server, size_t index);
 
 /* What is left open until it is time to listen: default addresses, and families. May ask a name
- * server. */
-void ss_service_settle_plans(struct ss_service *service);
+ * server, if it may wait. */
+void ss_service_settle_plans(struct ss_service *service, bool may_wait);
 void ss_service_free_plans(struct ss_service *service);
 
 /*
  * Whether every one of the servers, given as addresses or by name, has IPv6 addresses alone. Names
- * are looked up on a loop of its own; what does not answer within a second counts as no.
+ * are looked up on a loop of its own; what does not answer within a second counts as no, and all
+ * do where it may not wait.
  */
-bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const char *nameservers);
+bool ss_service_only_ipv6(const struct ss_upstream *servers, size_t count, const char *nameservers,
+                          bool may_wait);
 
 /* Whether the configuration asks for any UDP; *only: and nowhere for TCP. */
 bool ss_service_wants_udp(const struct ss_config *config, bool *only);

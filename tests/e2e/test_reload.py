@@ -575,6 +575,74 @@ class Files(Reload):
         return self.reload(server)
 
 
+class Plugins(Reload):
+    def through(self, client, port):
+        local_port = ports.free_port()
+        local = self.program("ss-local", "-s", "127.0.0.1", "-p", port, "-l", local_port, "-k",
+                             PASSWORD, "-m", METHOD, "--plugin", client.path, env=client.env)
+        local.port = local_port
+        local.await_listening(local_port)
+        client.await_relaying()
+        return local
+
+    def test_of_a_server(self):
+        """They stay as long as they are what they were; another one takes the port over."""
+        port, second = reloads.free_ports(2)
+        self.fixture = plugins.Fixture("server")
+        one = server_at(port, plugin=self.fixture.path, plugin_opts="a=1")
+        server = self.start("ss-server", {"servers": [one]}, env=self.fixture.env)
+        self.fixture.await_relaying()
+        local = self.through(plugins.Fixture("client"), port)
+        conn = self.open(local, self.echo)
+        self.assertEqual(self.reload(server, {"servers": [one, server_at(second)]}),
+                         (1, 0, 0, 0, 0))
+        self.assert_echoes(conn)
+        self.assertEqual(len(self.fixture.starts), 1)
+
+        lines = self.refused(server, {"servers": [server_at(port), server_at(second)]})
+        self.assertIn("port %d: its plugin can't be taken away" % port, lines)
+        self.assert_echoes(conn)
+
+        self.assertIsNotNone(self.reload(server, {"servers": [dict(one, plugin_opts="b=2")]}))
+        self.assert_ends(conn)
+        wait.until(lambda: "b=2" in str(self.fixture.starts[-1]) and
+                   port in proc.listening_ports(self.fixture.starts[-1]["pid"]), 20)
+        wait.until(lambda: self.serves(local), 20)
+        self.assertEqual(proc.listening_ports(server.pid).intersection({second}), set())
+
+        lines = self.refused(server, {"servers": [dict(one, plugin="/nosuch/plugin")]})
+        self.assertIn("/nosuch/plugin", lines)
+        self.assert_serves(local, self.echo)
+
+    def serves(self, local):
+        try:
+            self.assert_serves(local, self.echo)
+        except (OSError, AssertionError):
+            return False
+        return True
+
+    def test_of_a_client(self):
+        """What goes through the one before goes on."""
+        port, local_port = ports.free_port(), ports.free_port()
+        server, client = plugins.Fixture("server"), plugins.Fixture("client")
+        self.start("ss-server", server_at(port, plugin=server.path), env=server.env)
+        server.await_relaying()
+        config = dict(server_at(port, plugin=client.path, plugin_opts="a=1"), local_port=local_port)
+        local = self.start("ss-local", config, env=client.env).await_listening(local_port)
+        local.port = local_port
+        client.await_relaying()
+        conn = self.open(local, self.echo)
+        self.assertEqual(self.reload(local, dict(config, plugin_opts="b=2")), (0, 0, 1, 0, 0))
+        client.await_relaying(2)
+        self.assert_serves(local, self.echo)
+        self.assert_echoes(conn)
+        first, second = [start["pid"] for start in client.starts]
+        self.assertTrue(plugins.runs(first) and plugins.runs(second))
+        conn.close()
+        wait.until(lambda: not plugins.runs(first), 20)
+        self.assert_serves(local, self.echo)
+
+
 class Growth(Reload):
     def test_a_thousand_reloads(self):
         """Neither memory nor descriptors, with ports and users that come and go, and sessions of

@@ -63,7 +63,7 @@ static struct planned *plan(enum ss_program program, const char *json)
                     ss_service_plans_fit(&planned->config) &&
                     ss_service_make_plans(&planned->service, NULL);
     if (planned->good)
-        ss_service_settle_plans(&planned->service);
+        ss_service_settle_plans(&planned->service, true);
     ss_log_set_sink(NULL);
     return planned;
 }

@@ -272,9 +272,9 @@ static void literal_servers_tell_their_family(void **state)
     const struct ss_upstream both[2] = {ipv6, {.endpoint = {.host = "192.0.2.1", .port = 1}}};
     (void)state;
 
-    assert_true(ss_service_only_ipv6(&ipv6, 1, NULL));
-    assert_false(ss_service_only_ipv6(both, 2, NULL));
-    assert_false(ss_service_only_ipv6(NULL, 0, NULL));
+    assert_true(ss_service_only_ipv6(&ipv6, 1, NULL, true));
+    assert_false(ss_service_only_ipv6(both, 2, NULL, true));
+    assert_false(ss_service_only_ipv6(NULL, 0, NULL, true));
 }
 
 static int start(void **state)
