@@ -9,7 +9,8 @@ for each connection. With --fresh each connection that goes by ss-local has a na
 answers are to be kept: more names than the resolver remembers. Connections come one after another and
 several at once, with small and large payloads, slow readers, half-closes, resets and refused targets; with --plugin all of it goes through
 plugins (tests/sip003_fixture.py) that stand before each program; with --acl the server has an access
-control list, and so has ss-local, which sends all through the server or reaches all itself. Exit status 1 unless it is 0 in each
+control list, and so has ss-local, which sends all through the server or reaches all itself; with
+--reload each program reloads (SIGHUP) after it has become warm, and is measured from then on. Exit status 1 unless it is 0 in each
 program that was asked for. --trace prints where the first allocations come from.
 """
 
@@ -19,6 +20,7 @@ import ipaddress
 import itertools
 import mmap
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -209,6 +211,7 @@ def main():
     parser.add_argument("--acl", choices=("proxy", "bypass"))
     parser.add_argument("--servers", action="store_true",
                         help="two servers more for the clients")
+    parser.add_argument("--reload", action="store_true")
     parser.add_argument("--trace", type=int, default=0)
     parser.add_argument("--self-test", metavar="PROGRAM")
     options = parser.parse_args()
@@ -265,6 +268,11 @@ def main():
     for load in loads:
         load.run(50, 40)
     settle([*running.values(), *more.programs])
+    if options.reload:
+        for count in (1, 2):
+            for program in running.values():
+                program.process.send_signal(signal.SIGHUP)
+                program.await_log("INFO: reloaded: ", count=count)
     before = {name: audit.allocations() for name, audit in audits.items()}
     for name, audit in audits.items():
         if options.program in (name, "all"):
