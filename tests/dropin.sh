@@ -5,7 +5,7 @@
 #
 # The drop-in conformance suite is no part of this tree. It is looked for in the folder that
 # SS_DROPIN names, or else in ../shared/dropin beside the checkout. Every row that differs must be
-# named in docs/differences.md (a decision) or matched by tests/dropin_later.txt (not built yet).
+# named in docs/differences.md.
 # 0: so it is; 1: a row is unexplained; 77: nothing was compared, and a line says why.
 set -eu
 
@@ -33,7 +33,7 @@ python3 "$suite/run.py" --bin "$bin" --peer "$(dirname "$classic")" \
     --group redir --group nat --group manager --per-port-args=--process-per-port \
     --json "$rows" "$@" >/dev/null || [ $? -eq 1 ]
 
-python3 - "$rows" "$root/docs/differences.md" "$root/tests/dropin_later.txt" <<'JUDGE'
+python3 - "$rows" "$root/docs/differences.md" <<'JUDGE'
 import json
 import re
 import sys
@@ -45,15 +45,9 @@ class Patterns:
     def __init__(self, names):
         self.names = [(name, re.compile(".*".join(map(re.escape, name.split("*"))) + r"\Z"))
                       for name in names]
-        self.used = set()
 
     def match(self, case):
-        found = [name for name, pattern in self.names if pattern.match(case)]
-        self.used.update(found)
-        return bool(found)
-
-    def unused(self):
-        return [name for name, _ in self.names if name not in self.used]
+        return any(pattern.match(case) for _, pattern in self.names)
 
 
 def decided(path):
@@ -64,31 +58,20 @@ def decided(path):
                 yield re.sub(r"\s+", " ", name)
 
 
-def later(path):
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            if line.strip() and not line.startswith("#"):
-                yield line.rstrip("\n")
-
-
 with open(sys.argv[1], encoding="utf-8") as handle:
     rows = [row for row in json.load(handle) if row["kind"] in ("same", "better")]
-decisions, postponed = Patterns(decided(sys.argv[2])), Patterns(later(sys.argv[3]))
-counts = {"decided": 0, "later": 0, "UNEXPLAINED": 0}
+decisions = Patterns(decided(sys.argv[2]))
+counts = {"decided": 0, "UNEXPLAINED": 0}
 for row in rows:
     if row["kind"] == "same" and decisions.match(row["case"]):
         verdict = "decided"
-    elif postponed.match(row["case"]):
-        verdict = "later"
     else:
         verdict = "UNEXPLAINED"
     counts[verdict] += 1
     print("%-11s %-6s %s [%s]" % (verdict, row["kind"], row["case"], row["field"]))
     if verdict == "UNEXPLAINED":
         print("    expected  %s\n    got       %s" % (json.dumps(row["expected"]), json.dumps(row["got"])))
-for name in postponed.unused():
-    print("note: no row of this record needs '%s' in tests/dropin_later.txt" % name)
-print("dropin: %d rows differ: %d decided, %d of later issues, %d unexplained"
-      % (len(rows), counts["decided"], counts["later"], counts["UNEXPLAINED"]))
+print("dropin: %d rows differ: %d decided, %d unexplained"
+      % (len(rows), counts["decided"], counts["UNEXPLAINED"]))
 sys.exit(1 if counts["UNEXPLAINED"] else 0)
 JUDGE
