@@ -113,9 +113,9 @@ class Sessions(Reload):
     def test_a_storm_of_signals(self):
         port, second = reloads.free_ports(2)
         server = self.start_server(server_at(port, mode="tcp_and_udp"))
+        before = proc.descriptors(server.pid)
         local = self.start_local(port, arguments=["-u"])
         traffic = Traffic(local, self.echo, self.udp_echo())
-        before = proc.descriptors(server.pid)
         for number in range(400):
             if number % 40 == 0:
                 self.write("ss-server.json", {"servers": [
@@ -131,7 +131,8 @@ class Sessions(Reload):
         wait.until(lambda: quiet() or time.sleep(0.2), 20, "the last of the reloads")
         self.assertGreater(traffic.close(), 5)
         self.assertEqual(server.log_lines(reloads.REFUSED), [])
-        wait.until(lambda: proc.descriptors(server.pid) <= before + 1, 10)
+        # The other port, and an association that has not timed out yet.
+        wait.until(lambda: proc.descriptors(server.pid) <= before + 2, 10)
         self.assert_serves(local, self.echo)
 
     def test_a_removed_port_leaves_its_sessions(self):
@@ -303,6 +304,20 @@ class Addresses(Reload):
         self.assertEqual(self.reload(server, both), (1, 2, 0, 0, 0))
         self.assert_serves(local, self.echo)
         self.assert_echoes(conn)
+
+    def test_the_order_and_the_writing_of_addresses(self):
+        """The key is the same, so sessions go on."""
+        port, second = reloads.free_ports(2)
+        hosts = ["127.0.0.1", "127.0.0.2"]
+        server = self.start_server(dict(server_at(port), server=hosts))
+        conn = self.open(self.start_local(port), self.echo)
+        for changed, numbers in ((hosts[::-1], (0, 0, 0, 0, 0)),
+                                 (["127.0.0.3", "127.0.0.1"], (1, 1, 0, 0, 0)),
+                                 (["localhost"], (0, 1, 0, 0, 0)),
+                                 (["127.0.0.1"], (0, 0, 0, 0, 0))):
+            self.assertEqual(self.reload(server, {"servers": [
+                server_at(second, "x"), dict(server_at(port), server=changed)]})[1:], numbers[1:])
+            self.assert_echoes(conn)
 
     def test_a_wildcard_and_one_address_change_places(self):
         port = ports.free_port()
