@@ -158,8 +158,10 @@ static void log_change_failed(const struct ss_service *service,
     if (change->failed == NULL)
         ss_log_error("%s", ss_status_text(status));
     else if (status == SS_ERR_ARGUMENT)
-        ss_log_error("a method needs more room for each connection than was set aside at the "
-                     "start");
+        ss_log_error(
+            "port %u: the method needs more room for each connection than was set aside at "
+            "the start; a restart makes it",
+            change->failed->port);
     else
         log_failed(service->config->program, &service->plans[change->failed - wanted], status,
                    change->error_text);

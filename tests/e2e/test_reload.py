@@ -6,6 +6,7 @@ import pwd
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -21,8 +22,8 @@ USERS_METHOD = "2022-blake3-aes-128-gcm"
 MIB = 1 << 20
 
 
-def key():
-    return base64.b64encode(os.urandom(16)).decode()
+def key(length=16):
+    return base64.b64encode(os.urandom(length)).decode()
 
 
 def server_at(port, password=PASSWORD, method=METHOD, **more):
@@ -258,6 +259,29 @@ class Bad(Reload):
             server_at(self.port), server_at(self.extra, plugin="obfs-server")]})
         self.assertIn("a restart begins them", lines)
         self.assert_unchanged()
+
+    def test_a_method_that_is_too_large(self):
+        lines = self.refused(self.server, {"servers": [
+            server_at(self.port), server_at(self.extra, method="bf-cfb")]})
+        if "invalid cipher name" not in lines and "not supported" not in lines:
+            self.assertIn("port %d: the method needs more room" % self.extra, lines)
+        self.assert_unchanged()
+
+    def test_every_other_method(self):
+        out = subprocess.run([programs.find(settings.bin, "ss-server"), "-h"], capture_output=True,
+                             text=True).stdout
+        methods = [name for name in re.findall(r"[a-z0-9][a-z0-9-]+", out.split("methods", 1)[-1])
+                   if re.search(r"-(gcm|poly1305|cfb|ctr)$", name) and name != "bf-cfb"]
+        self.assertGreater(len(methods), 5)
+        for method in methods:
+            keyed = key(16 if "128" in method else 32) if method.startswith("2022") else PASSWORD
+            servers = [server_at(self.port), server_at(self.extra, keyed, method,
+                                                       mode="tcp_and_udp")]
+            self.assertIsNotNone(self.reload(self.server, {"servers": servers}), method)
+            local = self.start_local(self.extra, keyed, method, arguments=["-u"])
+            self.assert_serves(local, self.echo)
+            local.stop()
+        self.assert_echoes(self.conn)
 
     def test_what_is_of_the_start_is_named(self):
         config = {"servers": [server_at(self.port), server_at(self.extra)], "salt_pool": 5000,
