@@ -10,6 +10,8 @@ answers are to be kept: more names than the resolver remembers. Connections come
 several at once, with small and large payloads, slow readers, half-closes, resets and refused targets; with --plugin all of it goes through
 plugins (tests/sip003_fixture.py) that stand before each program; with --acl the server has an access
 control list, and so has ss-local, which sends all through the server or reaches all itself; with
+--limits the server's port has limits that are never reached, and under a 2022 AES method a user with
+limits of its own;
 --reload each program reloads (SIGHUP) after it has become warm, and is measured from then on. Exit status 1 unless it is 0 in each
 program that was asked for. --trace prints where the first allocations come from.
 """
@@ -32,7 +34,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import lists  # noqa: E402
 import more_servers  # noqa: E402
-from support import dns_stub, plugins, ports, proc, programs, socks, targets, wait  # noqa: E402
+from support import dns_stub, peers, plugins, ports, proc, programs, socks, targets, wait  # noqa: E402
 
 KINDS = ("mallocs", "callocs", "reallocs", "aligned", "maps")
 FIELDS = ("magic",) + KINDS + ("frees", "bytes", "traces")
@@ -196,6 +198,18 @@ def settle(running):
                    "%s: the end of its connections" % program.name)
 
 
+def limited(options, key):
+    """A server of a file, with limits, and the key of a client."""
+    limits = {"quota": 1 << 50, "quota_period": 3600, "rate": 1 << 34, "max_connections": 100000,
+              "expires": 1 << 40}
+    config = {"server": "127.0.0.1", "method": options.method, "password": key, **limits}
+    if not options.method.startswith("2022-blake3-aes"):
+        return config, key
+    user = programs.key_for(options.bin, options.method)
+    config["users"] = [{"name": "ann", "password": user, **limits}]
+    return config, key + ":" + user
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -211,6 +225,7 @@ def main():
     parser.add_argument("--acl", choices=("proxy", "bypass"))
     parser.add_argument("--servers", action="store_true",
                         help="two servers more for the clients")
+    parser.add_argument("--limits", action="store_true")
     parser.add_argument("--reload", action="store_true")
     parser.add_argument("--trace", type=int, default=0)
     parser.add_argument("--self-test", metavar="PROGRAM")
@@ -233,7 +248,11 @@ def main():
         server_arguments = ["-d", nameserver]
     server_list, local_list = lists.arguments(options.acl, nameserver)
 
-    common = ["-k", programs.key_for(options.bin, options.method), "-m", options.method, "--workers", options.workers]
+    key = programs.key_for(options.bin, options.method)
+    config, chain = None, key
+    if options.limits:
+        config, chain = limited(options, key)
+    common = ["-k", chain, "-m", options.method, "--workers", options.workers]
     server, local, tunnel = (ports.free_port() for _ in range(3))
     audits = {name: Audit(options.shim) for name in ("server", "local", "tunnel")}
     running = {}
@@ -247,9 +266,13 @@ def main():
             env.update(fixture.env)
             words = ["-u", "LD_PRELOAD", fixture.path]
             arguments += ("--plugin", "env", *("--plugin-args=" + word for word in words))
+        if config is not None and name == "server":
+            config["server_port"] = server
+            words = ["-c", peers.write_json({"servers": [config]}), "--workers", options.workers]
+        else:
+            words = ["-s", "127.0.0.1", "-p", server, *common]
         running[name] = programs.Program(
-            [programs.find(options.bin, "ss-" + name), "-s", "127.0.0.1", "-p", server, *common,
-             *arguments], env=env)
+            [programs.find(options.bin, "ss-" + name), *words, *arguments], env=env)
         if fixture is None or name != "server":
             running[name].await_listening(port)
         if fixture is not None:
