@@ -48,6 +48,9 @@ struct ss_config_limits {
     int64_t expires;          /* Unix time in seconds */
     uint32_t max_connections; /* at once */
     uint64_t rate;            /* bytes a second */
+    /* Of a quota that was drawn from before this process began. */
+    uint64_t quota_used;
+    int64_t quota_period_end; /* Unix time; 0: there is no period */
 };
 
 /* A user of identity headers (SIP023), whom ss-server tells apart by the key. */

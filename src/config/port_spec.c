@@ -137,6 +137,11 @@ bool ss_port_limit_take(struct ss_config_limits *limits, const char *key, const 
     } else if (strcmp(key, "max_connections") == 0) {
         *status = take_number(&number, key, value, UINT32_MAX, reason);
         limits->max_connections = (uint32_t)number;
+    } else if (strcmp(key, "quota_used") == 0) {
+        *status = take_number(&limits->quota_used, key, value, INT64_MAX, reason);
+    } else if (strcmp(key, "quota_period_end") == 0) {
+        *status = take_number(&number, key, value, INT64_MAX, reason);
+        limits->quota_period_end = (int64_t)number;
     } else if (strcmp(key, "expires") == 0) {
         *status = take_number(&number, key, value, INT64_MAX, reason);
         limits->expires = (int64_t)number;
@@ -353,6 +358,8 @@ static void set_limits(json_t *object, const struct ss_config_limits *limits)
     set_number(object, "expires", (uint64_t)limits->expires);
     set_number(object, "max_connections", limits->max_connections);
     set_number(object, "rate", limits->rate);
+    set_number(object, "quota_used", limits->quota_used);
+    set_number(object, "quota_period_end", (uint64_t)limits->quota_period_end);
 }
 
 json_t *ss_port_user_json(const struct ss_config_identity *user)
@@ -542,6 +549,37 @@ enum ss_status ss_port_spec_copy(struct ss_port_spec *copy, const struct ss_port
     if (status != SS_OK)
         ss_port_spec_clear(copy);
     return status;
+}
+
+static void put_used(struct ss_config_limits *limits, uint64_t used, int64_t period_end)
+{
+    limits->quota_used = used;
+    limits->quota_period_end = period_end;
+}
+
+void ss_port_spec_forget_used(struct ss_port_spec *spec)
+{
+    put_used(&spec->server.limits, 0, 0);
+    for (size_t i = 0; i < spec->server.identity_count; i++)
+        put_used(&spec->server.identities[i].limits, 0, 0);
+}
+
+void ss_port_spec_keep_used(struct ss_port_spec *spec, const struct ss_port_spec *before)
+{
+    const struct ss_config_server *old = &before->server;
+
+    put_used(&spec->server.limits, old->limits.quota_used, old->limits.quota_period_end);
+    for (size_t i = 0; i < spec->server.identity_count; i++) {
+        struct ss_config_identity *user = &spec->server.identities[i];
+        size_t at = i;
+
+        /* Mostly it is where it was. */
+        if (at >= old->identity_count || strcmp(old->identities[at].name, user->name) != 0)
+            at = ss_port_user_find(old, user->name);
+        if (at < old->identity_count)
+            put_used(&user->limits, old->identities[at].limits.quota_used,
+                     old->identities[at].limits.quota_period_end);
+    }
 }
 
 void ss_port_spec_clear(struct ss_port_spec *spec)

@@ -66,6 +66,11 @@ SS_CHECKED enum ss_status ss_port_user_copy(struct ss_config_identity *copy,
                                             const struct ss_config_identity *user);
 void ss_port_user_clear(struct ss_config_identity *user);
 
+/* What was used of quotas is not known any more; or, of the port and of users whose names stay, is
+ * what it was in `before`. */
+void ss_port_spec_forget_used(struct ss_port_spec *spec);
+void ss_port_spec_keep_used(struct ss_port_spec *spec, const struct ss_port_spec *before);
+
 /* Of a copy that shares nothing; SS_ERR_MEMORY leaves *copy cleared. */
 SS_CHECKED enum ss_status ss_port_spec_copy(struct ss_port_spec *copy,
                                             const struct ss_port_spec *spec);

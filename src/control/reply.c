@@ -127,6 +127,8 @@ static void set_limits(json_t *object, const struct ss_config_limits *limits)
         set_number(object, "quota", limits->quota);
     if (limits->quota_period_s != 0)
         set_number(object, "quota_period", limits->quota_period_s);
+    if (limits->quota != 0)
+        set_number(object, "quota_used", limits->quota_used);
     if (limits->expires != 0)
         set_number(object, "expires", (uint64_t)limits->expires);
     if (limits->max_connections != 0)

@@ -152,6 +152,7 @@ static enum ss_status take_object(struct ss_request *request, const json_t *obje
             status = take_users(request, object, reason);
         break;
     }
+    ss_port_spec_forget_used(&request->spec); /* which is the manager's to know */
     if (status == SS_OK && request->spec.port == 0)
         status = refuse(reason, SS_ERR_FORMAT, "'server_port' is missing");
     return status;

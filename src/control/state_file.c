@@ -12,7 +12,8 @@
 static const char *const names[] = {
     [SS_RECORD_HEAD] = "ss-manager",  [SS_RECORD_ADD] = "add",
     [SS_RECORD_REMOVE] = "remove",    [SS_RECORD_ADD_USER] = "adduser",
-    [SS_RECORD_DEL_USER] = "deluser", [SS_RECORD_END] = "end",
+    [SS_RECORD_DEL_USER] = "deluser", [SS_RECORD_USED] = "used",
+    [SS_RECORD_END] = "end",
 };
 
 char *ss_record_text(enum ss_record_kind kind, const struct ss_port_spec *spec)

@@ -17,6 +17,7 @@ enum ss_record_kind {
     SS_RECORD_REMOVE,   /* a port */
     SS_RECORD_ADD_USER, /* users of a port, in server.identities */
     SS_RECORD_DEL_USER,
+    SS_RECORD_USED,   /* of the quotas of a port and its users; also of one of the configuration */
     SS_RECORD_END,    /* an orderly end */
     SS_RECORD_UNKNOWN /* of a later version */
 };

@@ -116,6 +116,10 @@ void ss_wire_answer_use(struct ss_wire_answer *answer, const struct ss_wire_use 
     if (use->user == NULL)
         set_number(object, "total", use->total);
     set_number(object, "sessions", use->sessions);
+    if (use->quota_used != 0)
+        set_number(object, "quota_used", use->quota_used);
+    if (use->quota_period_end > 0)
+        set_number(object, "quota_period_end", (uint64_t)use->quota_period_end);
     if (use->state != NULL)
         json_object_set_new(object, "state", json_string(use->state));
     json_array_append_new(answer->stats, object);
@@ -144,14 +148,16 @@ static enum ss_status take_uses(struct ss_wire_heard *heard, const json_t *list)
 
         if (port == 0 || port > UINT16_MAX)
             return SS_ERR_FORMAT;
-        heard->uses[heard->use_count++] =
-            (struct ss_wire_use){.port = (uint16_t)port,
-                                 .user = json_string_value(json_object_get(object, "user")),
-                                 .rx_bytes = get_number(object, "received"),
-                                 .tx_bytes = get_number(object, "sent"),
-                                 .total = get_number(object, "total"),
-                                 .sessions = get_number(object, "sessions"),
-                                 .state = json_string_value(json_object_get(object, "state"))};
+        heard->uses[heard->use_count++] = (struct ss_wire_use){
+            .port = (uint16_t)port,
+            .user = json_string_value(json_object_get(object, "user")),
+            .rx_bytes = get_number(object, "received"),
+            .tx_bytes = get_number(object, "sent"),
+            .total = get_number(object, "total"),
+            .sessions = get_number(object, "sessions"),
+            .quota_used = get_number(object, "quota_used"),
+            .quota_period_end = (int64_t)get_number(object, "quota_period_end"),
+            .state = json_string_value(json_object_get(object, "state"))};
     }
     return SS_OK;
 }

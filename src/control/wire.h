@@ -63,6 +63,8 @@ struct ss_wire_use {
     uint64_t rx_bytes, tx_bytes;
     uint64_t total; /* of a port: as the classic programs count */
     uint64_t sessions;
+    uint64_t quota_used; /* where there is a quota */
+    int64_t quota_period_end;
     const char *state; /* why it is not served, in a word; NULL: it is */
 };
 

@@ -35,6 +35,12 @@ void ss_limiter_get(const struct ss_limiter *limiter, struct ss_limits *limits)
     limits->quota_period_s = atomic_load(&limiter->period_s);
 }
 
+uint64_t ss_limiter_used(const struct ss_limiter *limiter, int64_t *period_end_s)
+{
+    *period_end_s = atomic_load(&limiter->period_end_s);
+    return atomic_load(&limiter->used);
+}
+
 void ss_limiter_set_used(struct ss_limiter *limiter, uint64_t used, int64_t period_end_s)
 {
     atomic_store(&limiter->used, used);

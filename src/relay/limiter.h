@@ -41,6 +41,7 @@ struct ss_limiter {
     _Atomic uint32_t period_s;
     _Atomic int64_t period_end_s;
     _Atomic bool active; /* any limit is set */
+    bool begun;          /* of whoever sets it: it has been set before */
     int64_t reached_s;   /* of whoever ends the sessions: since when one is reached; 0: none */
 };
 
@@ -50,6 +51,8 @@ struct ss_limiter {
 
 /* What a new limiter begins with, or another setting of one in use: what was used stays used. */
 void ss_limiter_set(struct ss_limiter *limiter, const struct ss_limits *limits, int64_t now_s);
+/* Bytes of the quota in this period, grants that are out among them, and its end (0: none). */
+uint64_t ss_limiter_used(const struct ss_limiter *limiter, int64_t *period_end_s);
 void ss_limiter_get(const struct ss_limiter *limiter, struct ss_limits *limits);
 
 /* What was relayed before this process began, from a state that was saved. */

@@ -158,7 +158,8 @@ static void put_users(struct ss_control_stdio *control, struct ss_wire_answer *w
         return;
     for (size_t i = 0;
          i < view->user_count && ss_ports_user_at(control->ports, view->port, i, &user); i++) {
-        uint64_t sum = with_state(user.rx_bytes + user.tx_bytes + user.sessions, user.reason);
+        uint64_t sum = with_state(user.rx_bytes + user.tx_bytes + user.sessions + user.quota_used,
+                                  user.reason);
 
         if (!all && sum == told->user_sums[i])
             continue;
@@ -168,6 +169,8 @@ static void put_users(struct ss_control_stdio *control, struct ss_wire_answer *w
                                                        .rx_bytes = user.rx_bytes,
                                                        .tx_bytes = user.tx_bytes,
                                                        .sessions = user.sessions,
+                                                       .quota_used = user.quota_used,
+                                                       .quota_period_end = user.quota_period_end,
                                                        .state = state_text(user.reason)});
     }
 }
@@ -186,14 +189,19 @@ static void answer_stats(struct ss_control_stdio *control, uint64_t id, bool all
         uint64_t total = traffic->rx_wire_bytes + traffic->tx_bytes; /* as the classic counts */
         struct told *told = &control->told[view.port];
 
-        if (all || told->sum != with_state(total + sessions, view.reason)) {
-            told->sum = with_state(total + sessions, view.reason);
-            ss_wire_answer_use(&what, &(struct ss_wire_use){.port = view.port,
-                                                            .rx_bytes = traffic->rx_bytes,
-                                                            .tx_bytes = traffic->tx_bytes,
-                                                            .total = total,
-                                                            .sessions = sessions,
-                                                            .state = state_text(view.reason)});
+        uint64_t sum = with_state(total + sessions + view.quota_used, view.reason);
+
+        if (all || told->sum != sum) {
+            told->sum = sum;
+            ss_wire_answer_use(&what,
+                               &(struct ss_wire_use){.port = view.port,
+                                                     .rx_bytes = traffic->rx_bytes,
+                                                     .tx_bytes = traffic->tx_bytes,
+                                                     .total = total,
+                                                     .sessions = sessions,
+                                                     .quota_used = view.quota_used,
+                                                     .quota_period_end = view.quota_period_end,
+                                                     .state = state_text(view.reason)});
         }
         if (view.has_users)
             put_users(control, &what, &view, all);

@@ -218,10 +218,9 @@ void ss_keying_clear(struct ss_keying *keying)
 
 void ss_keying_set_limits(const struct ss_keying *keying, const struct ss_config_server *server)
 {
-    const struct ss_limits limits = ss_service_limits(&server->limits);
     struct ss_users *users = ss_profile_hold_users(keying->profile);
 
-    ss_limiter_set(&keying->use->limiter, &limits, (int64_t)time(NULL));
+    ss_service_set_limits(&keying->use->limiter, &server->limits);
     if (users != NULL)
         ss_service_users_set_limits(users, server->identities);
     ss_users_release(users);

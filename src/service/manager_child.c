@@ -14,16 +14,17 @@
 #include "control/lines.h"
 #include "crypto/secret.h"
 
-#define HELLO_MS      1000 /* a server that has not greeted by then is of another kind */
-#define ANSWER_MS     5000 /* a request that takes longer ends the server */
-#define READY_MS      3000 /* commands wait no longer for a server that does not come up */
-#define COUNT_MS      5000 /* between two looks at the counters */
-#define RETRY_MS      200  /* ports that could not be listened on; doubled each time */
-#define FIRST_MS      50   /* before a server that has died is started again, doubled each time */
-#define LONGEST_MS    10000
-#define STEADY_MS     10000 /* one that lived so long begins from the front */
-#define IN_FLIGHT_MAX 64
-#define READ_MAX      65536
+#define HELLO_MS        1000 /* a server that has not greeted by then is of another kind */
+#define ANSWER_MS       5000 /* a request that takes longer ends the server */
+#define READY_MS        3000 /* commands wait no longer for a server that does not come up */
+#define COUNT_MS        5000 /* between two looks at the counters */
+#define COUNTS_A_RECORD 6    /* of them, one goes to the state file where there are quotas */
+#define RETRY_MS        200  /* ports that could not be listened on; doubled each time */
+#define FIRST_MS        50   /* before a server that has died is started again, doubled each time */
+#define LONGEST_MS      10000
+#define STEADY_MS       10000 /* one that lived so long begins from the front */
+#define IN_FLIGHT_MAX   64
+#define READ_MAX        65536
 
 /* More of them are told with the whole port. */
 #define USERS_ONE_BY_ONE 4
@@ -56,7 +57,7 @@ struct ss_child_state {
     bool greeted_once;      /* it is of our kind, whatever happens later */
     bool running;
     int32_t pid;
-    unsigned failures;
+    unsigned failures, counts;
     uint64_t retry_ms; /* until ports are tried again that could not be listened on */
     uv_timer_t hello, answer, again, count, ready, retry;
     uint64_t next_id;
@@ -298,6 +299,8 @@ static void on_answer(struct ss_manager *manager, const struct ss_wire_heard *he
         ss_manager_done(manager, heard->result, heard->reason.text);
         break;
     case FOR_COUNTING:
+        if (++child->counts % COUNTS_A_RECORD == 0)
+            ss_manager_record_used(manager);
         break;
     }
 }

@@ -35,6 +35,7 @@ struct ss_managed {
     bool configured;    /* of the configuration, so that the state file does not have it */
     bool users_changed; /* of a configured one: the state file has its users */
     bool served;
+    bool used_changed;                /* of its quotas the state file does not know all */
     uint64_t total_before, total_now; /* bytes, as `ping` tells */
     const char *state;                /* which limit is reached, in a word; NULL: none */
     struct ss_use_count *uses;        /* one a user, in the order of the list */
@@ -199,6 +200,8 @@ SS_CHECKED enum ss_status ss_manager_put_nobody(struct ss_config_server *server)
 SS_CHECKED bool ss_manager_load_state(struct ss_manager *manager);
 void ss_manager_record(struct ss_manager *manager, enum ss_record_kind kind,
                        const struct ss_port_spec *spec);
+/* What was used of quotas, where that has changed. */
+void ss_manager_record_used(struct ss_manager *manager);
 /* `orderly`: the ports need not come again. */
 void ss_manager_close_state(struct ss_manager *manager, bool orderly);
 

@@ -60,6 +60,7 @@ struct ss_managed *ss_managed_put(struct ss_manager *manager, struct ss_port_spe
         manager->port_count++;
     } else {
         keep_uses(uses, &spec->server, port);
+        ss_port_spec_keep_used(spec, &port->spec);
         ss_port_spec_clear(&port->spec);
     }
     free(port->uses);
@@ -113,6 +114,17 @@ static const char *state_of(const char *heard)
     return NULL;
 }
 
+static void note_used(struct ss_managed *port, struct ss_config_limits *limits,
+                      const struct ss_wire_use *use)
+{
+    if (limits->quota == 0 || (limits->quota_used == use->quota_used &&
+                               limits->quota_period_end == use->quota_period_end))
+        return;
+    limits->quota_used = use->quota_used;
+    limits->quota_period_end = use->quota_period_end;
+    port->used_changed = true;
+}
+
 void ss_managed_count(struct ss_manager *manager, const struct ss_wire_use *use)
 {
     struct ss_managed *port = manager->by_port[use->port];
@@ -123,9 +135,12 @@ void ss_managed_count(struct ss_manager *manager, const struct ss_wire_use *use)
     if (use->user == NULL) {
         port->total_now = use->total;
         port->state = state_of(use->state);
+        note_used(port, &port->spec.server.limits, use);
         return;
     }
     count = find_use(port, use->user);
+    if (count != NULL)
+        note_used(port, &port->spec.server.identities[port->use_cursor - 1].limits, use);
     if (count != NULL)
         count->now =
             (struct ss_user_use){use->rx_bytes, use->tx_bytes, use->sessions, state_of(use->state)};

@@ -40,10 +40,19 @@ static bool read_configuration(struct ss_manager *manager, struct ss_config *con
     return good;
 }
 
-static bool is_same(const struct ss_port_spec *one, const struct ss_port_spec *other)
+/* Whether a port is as the configuration has it, whatever it has used. */
+static bool is_same(const struct ss_port_spec *port, const struct ss_port_spec *configured)
 {
-    char *a = ss_record_text(SS_RECORD_ADD, one), *b = ss_record_text(SS_RECORD_ADD, other);
-    bool same = a != NULL && b != NULL && strcmp(a, b) == 0;
+    struct ss_port_spec copy = {0};
+    char *a = NULL, *b = ss_record_text(SS_RECORD_ADD, configured);
+    bool same;
+
+    if (ss_port_spec_copy(&copy, port) == SS_OK) {
+        ss_port_spec_forget_used(&copy);
+        a = ss_record_text(SS_RECORD_ADD, &copy);
+    }
+    ss_port_spec_clear(&copy);
+    same = a != NULL && b != NULL && strcmp(a, b) == 0;
 
     if (a != NULL)
         ss_wipe(a, strlen(a));

@@ -57,9 +57,14 @@ static void take_users(struct ss_managed *port, struct ss_record *record)
     port->spec.of_users = port->spec.of_users || change->identity_count != 0;
 }
 
-static void take_record(struct ss_manager *manager, struct ss_record *record)
+static void take_record(struct ss_manager *manager, struct ss_record *record, bool only_used)
 {
     struct ss_managed *port = ss_managed_find(manager, record->spec.port);
+
+    if (record->kind == SS_RECORD_USED && port != NULL)
+        ss_port_spec_keep_used(&port->spec, &record->spec);
+    if (only_used)
+        return;
     switch (record->kind) {
     case SS_RECORD_ADD:
         take_port(manager, &record->spec);
@@ -87,7 +92,9 @@ static bool ended_orderly(const char *text, size_t len)
     return len >= end_len && memcmp(text + len - end_len, end, end_len) == 0;
 }
 
-static void take_text(struct ss_manager *manager, char *text, size_t len)
+/* `only_used`: the ports need not come again, but those of the configuration have used something.
+ */
+static void take_text(struct ss_manager *manager, char *text, size_t len, bool only_used)
 {
     struct ss_record record;
     bool torn = false;
@@ -96,7 +103,7 @@ static void take_text(struct ss_manager *manager, char *text, size_t len)
     while (ss_record_next(&record, &text, &len, &torn)) {
         line++;
         if (record.status == SS_OK) {
-            take_record(manager, &record);
+            take_record(manager, &record, only_used);
         } else {
             first_bad = bad == 0 ? line : first_bad;
             bad++;
@@ -159,6 +166,43 @@ static void put_line(struct text *text, char *line)
     free_text(line, len);
 }
 
+static bool has_quota(const struct ss_managed *port)
+{
+    bool any = port->spec.server.limits.quota != 0;
+
+    for (size_t i = 0; !any && i < port->spec.server.identity_count; i++)
+        any = port->spec.server.identities[i].limits.quota != 0;
+    return any;
+}
+
+static struct ss_config_limits only_used(const struct ss_config_limits *limits)
+{
+    return (struct ss_config_limits){.quota_used = limits->quota_used,
+                                     .quota_period_end = limits->quota_period_end};
+}
+
+/* The line that says what a port and its users have used of their quotas, and nothing else. */
+static char *used_text(const struct ss_managed *port)
+{
+    const struct ss_config_server *server = &port->spec.server;
+    struct ss_config_identity *users = calloc(server->identity_count + 1, sizeof *users);
+    struct ss_port_spec spec = {.port = port->spec.port};
+    char *text;
+
+    if (users == NULL)
+        return NULL;
+    spec.server.limits = only_used(&server->limits);
+    spec.server.identities = users;
+    for (size_t i = 0; i < server->identity_count; i++)
+        if (server->identities[i].limits.quota_used != 0)
+            users[spec.server.identity_count++] =
+                (struct ss_config_identity){.name = server->identities[i].name,
+                                            .limits = only_used(&server->identities[i].limits)};
+    text = ss_record_text(SS_RECORD_USED, &spec);
+    free(users);
+    return text;
+}
+
 /* The whole file, as things are now. */
 static void rewrite(struct ss_manager *manager)
 {
@@ -171,6 +215,8 @@ static void rewrite(struct ss_manager *manager)
             put_line(&text, ss_record_text(SS_RECORD_ADD, &port->spec));
         else if (port->users_changed && port->spec.server.identity_count != 0)
             put_line(&text, ss_record_text(SS_RECORD_ADD_USER, &port->spec));
+        if (port->configured && has_quota(port))
+            put_line(&text, used_text(port));
     }
     if (text.failed ||
         ss_journal_replace(&manager->journal, text.bytes, text.len, &error_text) != SS_OK)
@@ -203,24 +249,18 @@ bool ss_manager_load_state(struct ss_manager *manager)
         return true;
     }
     len = manager->journal.size;
-    if (ended_orderly(text, len) && !manager->config->restore)
-        ss_log_debug("%s: of an orderly end, and without --restore", path);
-    else
-        take_text(manager, text, len);
+    take_text(manager, text, len, ended_orderly(text, len) && !manager->config->restore);
     free_text(text, len);
     settle(manager);
     rewrite(manager);
     return true;
 }
 
-void ss_manager_record(struct ss_manager *manager, enum ss_record_kind kind,
-                       const struct ss_port_spec *spec)
+/* Takes the line over. */
+static void append(struct ss_manager *manager, char *text)
 {
-    char *text = manager->journal.fd >= 0 ? ss_record_text(kind, spec) : NULL;
     const char *error_text = ss_status_text(SS_ERR_MEMORY);
 
-    if (manager->journal.fd < 0)
-        return;
     if (text == NULL ||
         ss_journal_append(&manager->journal, text, strlen(text), &error_text) != SS_OK)
         log_failure(manager, error_text);
@@ -230,10 +270,27 @@ void ss_manager_record(struct ss_manager *manager, enum ss_record_kind kind,
         rewrite(manager);
 }
 
+void ss_manager_record(struct ss_manager *manager, enum ss_record_kind kind,
+                       const struct ss_port_spec *spec)
+{
+    if (manager->journal.fd >= 0)
+        append(manager, ss_record_text(kind, spec));
+}
+
+void ss_manager_record_used(struct ss_manager *manager)
+{
+    for (struct ss_managed *port = manager->first; port != NULL; port = port->next) {
+        if (port->used_changed && manager->journal.fd >= 0)
+            append(manager, used_text(port));
+        port->used_changed = false;
+    }
+}
+
 void ss_manager_close_state(struct ss_manager *manager, bool orderly)
 {
     if (manager->journal.fd < 0)
         return;
+    ss_manager_record_used(manager);
     if (orderly)
         ss_manager_record(manager, SS_RECORD_END, NULL);
     ss_journal_close(&manager->journal);

@@ -250,6 +250,8 @@ bool ss_ports_at(const struct ss_ports *ports, size_t index, struct ss_port_view
         .has_users = users != NULL,
         .reason = ss_limiter_reason(&port->keying.use->limiter, (int64_t)time(NULL)),
         .user_count = users != NULL ? ss_users_count(users) : 0};
+    if (port->spec.server.limits.quota != 0)
+        view->quota_used = ss_limiter_used(&port->keying.use->limiter, &view->quota_period_end);
     ss_sockets_traffic(&port->sockets, &view->traffic);
     ss_users_release(users);
     return true;
@@ -276,6 +278,9 @@ bool ss_ports_user_at(const struct ss_ports *ports, uint16_t number, size_t inde
             .rx_bytes = atomic_load_explicit(&counters->rx_bytes, memory_order_relaxed),
             .tx_bytes = atomic_load_explicit(&counters->tx_bytes, memory_order_relaxed),
             .sessions = atomic_load_explicit(&counters->sessions, memory_order_relaxed)};
+    if (counters != NULL &&
+        atomic_load_explicit(&counters->limiter.quota, memory_order_relaxed) != 0)
+        view->quota_used = ss_limiter_used(&counters->limiter, &view->quota_period_end);
     ss_users_release(users); /* the profile holds the list until a port changes */
     return counters != NULL;
 }

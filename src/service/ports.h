@@ -91,6 +91,8 @@ struct ss_port_view {
     size_t user_count;
     struct ss_traffic traffic;   /* since it was added, all of its addresses and transports */
     enum ss_limit_reason reason; /* why it is not served, of its limits */
+    uint64_t quota_used;         /* in this period */
+    int64_t quota_period_end;    /* Unix time; 0: there is no period */
 };
 
 size_t ss_ports_count(const struct ss_ports *ports);
@@ -108,6 +110,8 @@ struct ss_port_user_view {
     uint64_t rx_bytes, tx_bytes;    /* as in struct ss_traffic */
     uint64_t sessions;              /* opened since it was added */
     enum ss_limit_reason reason;    /* why it is not served, of its limits */
+    uint64_t quota_used;            /* as of a port */
+    int64_t quota_period_end;
 };
 
 /* Ends the sessions of ports and users whose limits are reached. About once a second. */

@@ -152,9 +152,18 @@ enum ss_status ss_service_users_change(struct ss_users **out, struct ss_users *u
 void ss_service_user_set_limits(const struct ss_user *user, const struct ss_config_limits *limits)
 {
     struct ss_user_counters *counters = user->tag;
+
+    ss_service_set_limits(&counters->limiter, limits);
+}
+
+void ss_service_set_limits(struct ss_limiter *limiter, const struct ss_config_limits *limits)
+{
     const struct ss_limits now = ss_service_limits(limits);
 
-    ss_limiter_set(&counters->limiter, &now, (int64_t)time(NULL));
+    ss_limiter_set(limiter, &now, (int64_t)time(NULL));
+    if (!limiter->begun && limits->quota_used != 0)
+        ss_limiter_set_used(limiter, limits->quota_used, limits->quota_period_end);
+    limiter->begun = true;
 }
 
 void ss_service_users_set_limits(const struct ss_users *users,

@@ -35,6 +35,9 @@ SS_CHECKED enum ss_status ss_service_users_change(struct ss_users **out, struct 
 /* The user of a name, or NULL. */
 const struct ss_user *ss_service_users_find(const struct ss_users *users, const char *name);
 
+/* Gives a limiter these limits, and one that is new what was used before. */
+void ss_service_set_limits(struct ss_limiter *limiter, const struct ss_config_limits *limits);
+
 /* Limits as the relay knows them. */
 struct ss_limits ss_service_limits(const struct ss_config_limits *limits);
 

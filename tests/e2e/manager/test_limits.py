@@ -112,6 +112,42 @@ class Limits(manager.OneProcess, manager.ManagerCase):
         self.assertGreater(sum(downloads.counts), 2 * MIB - 4 * SLACK - 64 * KIB)
         self.assertLessEqual(sum(downloads.counts), 2 * MIB + 4 * 64 * KIB)
 
+    def test_what_was_used_outlives_the_server_and_the_manager(self):
+        started = self.manager("--restore")
+        client = self.client()
+        port, other = self.free_ports(2)
+        self.assertEqual(client.add(port, PASSWORD, quota=MIB), "ok")
+        self.assertEqual(client.add(other, PASSWORD, quota=MIB), "ok")
+        local, target = self.relay(port), self.source(8 * MIB)
+
+        def used_up():
+            self.assertTrue(self.download(local.port, target, 1).join(60))
+            return self.entry(client, port).get("state") == "quota"
+
+        wait.until(used_up, 30, "the end of the quota")
+        self.assertGreaterEqual(self.entry(client, port)["quota_used"], MIB)
+        self.assertEqual(self.entry(client, other)["quota_used"], 0)
+
+        def assert_still():
+            self.assertEqual(self.entry(client, port)["state"], "quota")
+            self.assertFalse(self.echoes(local, self.target(targets.echo)))
+            self.assertNotIn("state", self.entry(client, other))
+
+        server = next(pid for helper in manager.children_of(started.pid)
+                      for pid in manager.children_of(helper))
+        os.kill(server, signal.SIGKILL)
+        wait.until(lambda: not os.path.exists("/proc/%d" % server), 10)
+        assert_still()
+        self.assertEqual(started.stop(), 0)
+        started = self.manager("--restore")
+        assert_still()
+        self.assertEqual(client.add(port, PASSWORD, quota=MIB), "ok")
+        assert_still()
+        self.assertEqual(client.remove(port), "ok")
+        self.assertEqual(client.add(port, PASSWORD, quota=MIB), "ok")
+        self.assertNotIn("state", self.entry(client, port))
+        self.assertTrue(self.echoes(local, self.target(targets.echo)))
+
     def test_quota_of_a_port_and_its_period(self):
         self.manager()
         client = self.client()

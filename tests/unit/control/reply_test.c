@@ -141,7 +141,7 @@ static void long_pings_are_cut_too(void **state)
 static void users_with_what_they_have_used(void **state)
 {
     struct ss_config_identity ann = {
-        .name = TEXT("ann"), .password = TEXT("secret"), .limits.quota = 9};
+        .name = TEXT("ann"), .password = TEXT("secret"), .limits = {.quota = 9, .quota_used = 4}};
     const struct ss_user_use use = {1, 2, 3, NULL};
     struct ss_reply reply;
     (void)state;
@@ -151,9 +151,10 @@ static void users_with_what_they_have_used(void **state)
     ss_reply_put_user(&reply, 8001, &ann, &use);
     assert_int_equal(ss_reply_end(&reply), SS_OK);
     assert_datagram(&reply, 0,
-                    "[\n\t{\"name\":\"ann\",\"received\":1,\"sent\":2,\"sessions\":3,\"quota\":9},"
+                    "[\n\t{\"name\":\"ann\",\"received\":1,\"sent\":2,\"sessions\":3,\"quota\":9,"
+                    "\"quota_used\":4},"
                     "\n\t{\"server_port\":8001,\"name\":\"ann\",\"received\":1,\"sent\":2,"
-                    "\"sessions\":3,\"quota\":9}\n]");
+                    "\"sessions\":3,\"quota\":9,\"quota_used\":4}\n]");
     ss_reply_free(&reply);
 }
 

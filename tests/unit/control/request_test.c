@@ -100,7 +100,7 @@ static void all_members_of_a_port_are_taken(void **state)
               "\"plugin_mode\":\"tcp_and_udp\",\"plugin_args\":[\"-x\"],\"timeout\":77,"
               "\"server\":[\"192.0.2.1\"],\"quota\":10,\"quota_period\":\"86400\",\"expires\":"
               "1700000000,"
-              "\"max_connections\":3,\"rate\":125000,"
+              "\"max_connections\":3,\"rate\":125000,\"quota_used\":9,"
               "\"users\":[{\"name\":\"ann\",\"password\":\"k\",\"rate\":7},"
               "{\"name\":\"bob\",\"password\":\"l\",\"server\":\"next.test\",\"server_port\":9}]}"),
         SS_OK);
@@ -121,6 +121,7 @@ static void all_members_of_a_port_are_taken(void **state)
     assert_int_equal(server->limits.expires, 1700000000);
     assert_int_equal(server->limits.max_connections, 3);
     assert_int_equal(server->limits.rate, 125000);
+    assert_int_equal(server->limits.quota_used, 0); /* is not a client's to say either */
     assert_int_equal(server->identity_count, 2);
     assert_string_equal(server->identities[0].name, "ann");
     assert_int_equal(server->identities[0].limits.rate, 7);

@@ -26,16 +26,17 @@ static void a_port_comes_back_whole(void **state)
 {
     struct ss_config_identity user = {
         .name = TEXT("ann"), .password = TEXT("k\""), .limits = {.rate = 5}};
-    struct ss_port_spec spec = {.port = 8001,
-                                .fast_open = SS_CHOICE_OFF,
-                                .timeout_s = 7,
-                                .server = {.password = TEXT("p\"w\n"),
-                                           .method = TEXT("m"),
-                                           .mode = SS_MODE_TCP_AND_UDP,
-                                           .mode_given = true,
-                                           .identities = &user,
-                                           .identity_count = 1,
-                                           .limits = {.quota = 1, .expires = 2}}};
+    struct ss_port_spec spec = {
+        .port = 8001,
+        .fast_open = SS_CHOICE_OFF,
+        .timeout_s = 7,
+        .server = {.password = TEXT("p\"w\n"),
+                   .method = TEXT("m"),
+                   .mode = SS_MODE_TCP_AND_UDP,
+                   .mode_given = true,
+                   .identities = &user,
+                   .identity_count = 1,
+                   .limits = {.quota = 1, .expires = 2, .quota_used = 3, .quota_period_end = 4}}};
     char *text = ss_record_text(SS_RECORD_ADD, &spec), *at = text;
     size_t len = strlen(text);
     struct ss_record record;
@@ -53,6 +54,8 @@ static void a_port_comes_back_whole(void **state)
     assert_int_equal(record.spec.server.mode, SS_MODE_TCP_AND_UDP);
     assert_int_equal(record.spec.server.limits.quota, 1);
     assert_int_equal(record.spec.server.limits.expires, 2);
+    assert_int_equal(record.spec.server.limits.quota_used, 3);
+    assert_int_equal(record.spec.server.limits.quota_period_end, 4);
     assert_string_equal(record.spec.server.identities[0].password, "k\"");
     assert_int_equal(record.spec.server.identities[0].limits.rate, 5);
     ss_port_spec_clear(&record.spec);
