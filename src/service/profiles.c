@@ -146,6 +146,9 @@ static bool make_keyings(struct ss_service *service, const struct ss_service *be
         if (!make_keying(service, i, method,
                          followed[i] != NONE ? &before->keyings[followed[i]] : NULL))
             return false;
+        /* At a reload they change once the whole is in force. */
+        if (before == NULL && service->keyings[i].use != NULL)
+            ss_keying_set_limits(&service->keyings[i], &config->servers[i]);
         note_sizes(service, service->keyings[i].profile);
     }
     return true;
