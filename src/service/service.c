@@ -11,8 +11,6 @@
 
 #include "base/heap.h"
 #include "base/log.h"
-#include "codec/codec.h"
-#include "codec/packet.h"
 #include "crypto/random.h"
 #include "net/socket.h"
 #include "resolver/resolver.h"
@@ -31,9 +29,6 @@
 #define EXIT_FATAL   255
 #define EXIT_REFUSED 1 /* what TPROXY needs is not allowed, as the classic has it */
 #define WORKERS_MAX  8
-/* Sockets at once that answer redirected datagrams. */
-#define REDIRECT_ANSWERS 256
-#define CONNECT_MAX_S    10
 /* How often limits of ports and users are looked at. */
 #define ENFORCE_MS      1000
 #define SIGNALS_HANDLED 4
@@ -180,59 +175,18 @@ static void raise_limits(struct running *running)
         ss_log_error("insufficient permission to change NOFILE, not starting as root?");
 }
 
-static size_t larger(size_t one, size_t other)
-{
-    return one > other ? one : other;
-}
-
 static bool make_engine(struct running *running)
 {
-    const struct ss_config *config = running->service->config;
     /* The engine's budget is for sessions; the listening sockets come first. */
     uint32_t listeners = (uint32_t)running->service->plan_count;
-    uint32_t descriptors = running->descriptors > listeners ? running->descriptors - listeners : 0;
-    uint32_t connect_s = config->timeout_s < CONNECT_MAX_S ? config->timeout_s : CONNECT_MAX_S;
-    /* Other methods may come. */
-    bool grows = config->config_path != NULL || config->control_stdio;
-    const struct ss_engine_options options = {
-        .binder = running->helped.helper != NULL ? &running->binder : NULL,
-        .workers = config->workers,
-        .max_connections = config->max_connections,
-        .descriptors = descriptors,
-        .handshake_timeout_ms = config->handshake_timeout_s * 1000,
-        .connect_timeout_ms = connect_s * 1000,
-        .tcp_idle_timeout_ms = config->tcp_idle_timeout_s * 1000u,
-        .half_open_timeout_ms = config->half_open_timeout_s * 1000u,
-        .listeners = listeners,
-        .max_associations = config->max_associations,
-        /* Ports that are to come may have UDP. */
-        .udp_at_start = running->service->udp_plans != 0 || running->control != NULL,
-        .udp_timeout_ms = config->udp_timeout_s * 1000u,
-        .mtu = config->mtu,
-        .ipv6_first = config->ipv6_first,
-        .nameservers = config->nameservers,
-        .max_dns_queries = config->max_dns_queries,
-        .max_memory = config->max_memory,
-        .private_bytes = ss_process_private_bytes,
-        .fast_open = config->fast_open,
-        .mptcp = config->mptcp && config->program != SS_PROGRAM_SERVER,
-        .interface = config->interface,
-        .interface_required = config->program == SS_PROGRAM_SERVER,
-        .bind_ipv4 = config->bind_ipv4,
-        .bind_ipv6 = config->bind_ipv6,
-        .outgoing_sndbuf = (int)config->tcp_outgoing_sndbuf,
-        .outgoing_rcvbuf = (int)config->tcp_outgoing_rcvbuf,
-        .mark = config->outbound_fwmark,
-        .max_answers = config->program == SS_PROGRAM_REDIR && running->service->udp_plans != 0
-                           ? REDIRECT_ANSWERS
-                           : 0,
-        .codec_size = larger(running->service->codec_size, grows ? ss_codec_size_max() : 0),
-        .packet_link_size =
-            larger(running->service->packet_link_size, grows ? ss_packet_link_size_max() : 0),
-        .bypasses = config->program == SS_PROGRAM_LOCAL && (config->acl != NULL || grows),
-    };
-    enum ss_status status = ss_engine_new(&running->engine, &options);
+    struct ss_engine_options options;
+    enum ss_status status;
 
+    ss_service_engine_options(running->service, &options);
+    options.binder = running->helped.helper != NULL ? &running->binder : NULL;
+    options.listeners = listeners;
+    options.descriptors = running->descriptors > listeners ? running->descriptors - listeners : 0;
+    status = ss_engine_new(&running->engine, &options);
     if (status == SS_OK)
         status = ss_reaper_open(&running->reaper, ss_engine_loop(running->engine));
     if (status == SS_OK) {

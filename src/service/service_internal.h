@@ -110,6 +110,9 @@ void ss_service_key_text(char *text, size_t size, enum ss_program program,
                          const struct ss_method *method, const struct ss_key_problem *problem);
 void ss_service_warn_of_streams(void);
 
+/* All options of the engine but for its descriptors and who binds ports for it. */
+void ss_service_engine_options(const struct ss_service *service, struct ss_engine_options *options);
+
 /* What has been relayed so far: totals, and the ports and users that had most of it. */
 void ss_service_log_traffic(const struct ss_service *service, const struct ss_sockets *sockets);
 
