@@ -79,6 +79,7 @@ static bool bind_path(struct ss_command_socket *control, const char *path,
     if (bound && stat(path, &about) == 0) {
         control->device = about.st_dev;
         control->inode = about.st_ino;
+        control->made = about.st_mtim;
     }
     return bound;
 }
@@ -141,7 +142,9 @@ void ss_command_close(struct ss_command_socket *control, const struct ss_command
     if (control->fd < 0)
         return;
     if (address->udp.ip.family == SS_FAMILY_NONE && stat(address->path, &about) == 0 &&
-        about.st_dev == control->device && about.st_ino == control->inode)
+        about.st_dev == control->device && about.st_ino == control->inode &&
+        about.st_mtim.tv_sec == control->made.tv_sec &&
+        about.st_mtim.tv_nsec == control->made.tv_nsec)
         (void)unlink(address->path); /* a folder that is not ours any more keeps it */
     close(control->fd);
     control->fd = -1;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/addr.h"
 #include "base/span.h"
@@ -24,10 +25,12 @@ struct ss_command_peer {
 };
 
 struct ss_command_socket {
-    int fd; /* -1: none */
+    int fd;   /* -1: none */
     int room; /* bytes of long answers that may wait for readers, of all together */
+    /* Of the path, so that only our own is removed; numbers are given again, times are not. */
     dev_t device;
-    ino_t inode; /* of the path, so that only our own is removed */
+    ino_t inode;
+    struct timespec made;
 };
 
 /*
