@@ -9,6 +9,7 @@
 #include "service/manager_internal.h"
 #include "service/service_internal.h"
 #include "sys/other_process.h"
+#include "sys/read_file.h"
 #include "sys/system_log.h"
 
 #define EXIT_FATAL 255
@@ -148,8 +149,12 @@ static bool open_signals(struct ss_manager *manager)
 static bool start_helper(struct ss_manager *manager)
 {
     const struct ss_config *config = manager->config;
-    const struct ss_helper_options options = {
-        .user = config->user, .forget = forget_secrets, .owner = manager->config};
+    const char *const paths[] = {manager->config_path};
+    const struct ss_helper_options options = {.paths = paths,
+                                              .path_count = manager->config_path != NULL,
+                                              .user = config->user,
+                                              .forget = forget_secrets,
+                                              .owner = manager->config};
     enum ss_status status = ss_helper_start(&manager->helper, &options);
 
     if (status != SS_OK) {
@@ -277,6 +282,7 @@ static void end(struct ss_manager *manager, bool orderly)
     if (manager->by_port != NULL)
         ss_managed_drop_all(manager);
     free(manager->by_port);
+    free(manager->config_path);
     free(manager->folder);
     free(manager->path);
     free(manager->address_text);
@@ -348,6 +354,8 @@ int ss_manager_run(struct ss_config *config, const char *ident, struct ss_words 
 
     manager = (struct ss_manager){
         .words = words, .config = config, .socket.fd = -1, .journal.fd = -1, .late_next = 0};
+    if (config->config_path != NULL)
+        manager.config_path = ss_file_absolute(config->config_path);
     if (config->use_syslog)
         ss_syslog_start(ident);
     if (!ss_manager_check(config))

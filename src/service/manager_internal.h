@@ -70,6 +70,7 @@ extern const struct ss_backend ss_backend_child;
 extern const struct ss_backend ss_backend_processes;
 
 #define SS_CHILD_ID 1u
+#define SS_OPEN_ID  2u
 /* Of the process that is started for a port. */
 #define SS_PORT_ID(port) (0x10000u + (port))
 
@@ -87,6 +88,7 @@ struct ss_operation {
 struct ss_manager {
     struct ss_config *config;
     struct ss_words *words; /* of the command line, for reloads */
+    char *config_path;      /* absolute, and the helper's only file; NULL: there is none */
     struct ss_manager_reload *reload;
     uv_loop_t loop;
     bool loop_open;

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include "crypto/secret.h"
 #include "sys/read_file.h"
 
-#define NAMES_SIZE 512
+#define NAMES_SIZE   512
+#define OPEN_WAIT_MS 2000
 
 struct ss_manager_reload {
     struct ss_config config; /* the new one */
@@ -22,13 +25,33 @@ struct ss_manager_reload {
     size_t set, removed, failed;
 };
 
+/* The file of the configuration, opened with the rights of the start; -1: it was not to be had. */
+static int open_with_rights(struct ss_manager *manager)
+{
+    struct ss_notice notice;
+
+    if (ss_helper_open(manager->helper, SS_OPEN_ID, 0) != SS_OK)
+        return -1;
+    while (ss_helper_wait(manager->helper, &notice, OPEN_WAIT_MS) == SS_OK) {
+        if (notice.id == SS_OPEN_ID)
+            return notice.error == 0 ? notice.descriptor : -1;
+        manager->backend->on_notice(manager, &notice);
+    }
+    return -1;
+}
+
 /* Reading blanks secrets out of the words, so it gets words of its own. */
 static bool read_configuration(struct ss_manager *manager, struct ss_config *config)
 {
+    struct ss_handed_file handed = {.path = manager->config_path, .fd = -1};
     struct ss_words words;
     char **argv = NULL;
     bool good = false;
 
+    if (manager->config_path != NULL && manager->config->user != NULL) {
+        handed.fd = open_with_rights(manager);
+        ss_file_take_handed(&handed, 1);
+    }
     if (ss_words_keep(&words, manager->words->count, manager->words->list) == SS_OK)
         argv = malloc(((size_t)words.count + 1) * sizeof *argv);
     if (argv != NULL) {
@@ -37,6 +60,9 @@ static bool read_configuration(struct ss_manager *manager, struct ss_config *con
         free(argv);
     }
     ss_words_forget(&words);
+    ss_file_take_handed(NULL, 0);
+    if (handed.fd >= 0)
+        close(handed.fd);
     return good;
 }
 

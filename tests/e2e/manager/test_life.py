@@ -193,6 +193,19 @@ class Life:
             self.assertEqual(started.stop(), 0)
 
     @ROOT
+    def test_a_configuration_that_only_root_may_read_is_read_again(self):
+        os.chmod(self.folder, 0o777)
+        one, two = self.free_ports(2)
+        path = self.configuration(port_password={str(one): "x"})
+        os.chmod(path, 0o600)
+        started = self.manager("-c", path, "-a", "nobody", hosts=(), method=False)
+        client = self.client()
+        self.configuration(port_password={str(one): "x", str(two): "y"})
+        started.process.send_signal(signal.SIGHUP)
+        self.logged(started, r"reloaded: ports: 1 set, 0 removed, 0 refused", 20)
+        self.assertEqual([int(entry["server_port"]) for entry in client.list()], [one, two])
+
+    @ROOT
     def test_as_another_user(self):
         """R45: files are that user's, and traffic is counted."""
         os.chmod(self.folder, 0o777)
