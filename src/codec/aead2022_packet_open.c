@@ -150,6 +150,17 @@ static enum ss_status pass_on(struct ss_packet_codec *codec, struct ss_packet_se
     return accept_request(codec, session, ids, user, INT64_MAX, opened);
 }
 
+/* What is behind the separate header and the identity header, in place; *body is plain then. */
+static enum ss_status aes_open_body(const struct ss_contexts *contexts,
+                                    const uint8_t plain_ids[IDS_LEN], struct ss_span *body)
+{
+    enum ss_status status = contexts->aead->open(contexts->opening, plain_ids + AES_NONCE_START,
+                                                 body->ptr, body->len, body->ptr);
+
+    body->len -= SS_AEAD_TAG_LEN;
+    return status;
+}
+
 static enum ss_status aes_open_request(struct ss_packet_codec *codec, struct ss_span wire,
                                        int64_t now_s, struct ss_packet_opened *opened)
 {
@@ -188,9 +199,7 @@ static enum ss_status aes_open_request(struct ss_packet_codec *codec, struct ss_
             return status;
     }
     body = (struct ss_span){wire.ptr + before, wire.len - before};
-    status = contexts->aead->open(contexts->opening, plain_ids + AES_NONCE_START, body.ptr,
-                                  body.len, body.ptr);
-    body.len -= SS_AEAD_TAG_LEN;
+    status = aes_open_body(contexts, plain_ids, &body);
     if (status == SS_OK)
         status = read_body(codec, body, now_s, NULL, &stamp_s, opened);
     if (status == SS_OK)
@@ -312,9 +321,7 @@ static enum ss_status aes_open_reply(struct ss_packet_codec *codec, struct ss_pa
     if (status != SS_OK)
         return status;
     body = (struct ss_span){wire.ptr + IDS_LEN, wire.len - IDS_LEN};
-    status = contexts->aead->open(contexts->opening, plain_ids + AES_NONCE_START, body.ptr,
-                                  body.len, body.ptr);
-    body.len -= SS_AEAD_TAG_LEN;
+    status = aes_open_body(contexts, plain_ids, &body);
     if (status == SS_OK)
         status = read_body(codec, body, now_s, link->id, &stamp_s, opened);
     if (status == SS_OK)

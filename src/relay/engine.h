@@ -138,7 +138,6 @@ SS_CHECKED enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
                                                const struct ss_listener_options *options,
                                                struct ss_udp_port **out, const char **error_text);
 
-struct ss_addr ss_udp_port_address(const struct ss_udp_port *port);
 
 /* Whether the engine has room for the methods of a role. */
 bool ss_engine_fits(const struct ss_engine *engine, const struct ss_role *role);

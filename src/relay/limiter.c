@@ -26,15 +26,6 @@ void ss_limiter_set(struct ss_limiter *limiter, const struct ss_limits *limits, 
     atomic_store(&limiter->active, active);
 }
 
-void ss_limiter_get(const struct ss_limiter *limiter, struct ss_limits *limits)
-{
-    limits->quota = load(&limiter->quota);
-    limits->rate = load(&limiter->rate);
-    limits->max_connections = atomic_load(&limiter->max_connections);
-    limits->expires_s = atomic_load(&limiter->expires_s);
-    limits->quota_period_s = atomic_load(&limiter->period_s);
-}
-
 uint64_t ss_limiter_used(const struct ss_limiter *limiter, int64_t *period_end_s)
 {
     *period_end_s = atomic_load(&limiter->period_end_s);

@@ -53,7 +53,6 @@ struct ss_limiter {
 void ss_limiter_set(struct ss_limiter *limiter, const struct ss_limits *limits, int64_t now_s);
 /* Bytes of the quota in this period, grants that are out among them, and its end (0: none). */
 uint64_t ss_limiter_used(const struct ss_limiter *limiter, int64_t *period_end_s);
-void ss_limiter_get(const struct ss_limiter *limiter, struct ss_limits *limits);
 
 /* What was relayed before this process began, from a state that was saved. */
 void ss_limiter_set_used(struct ss_limiter *limiter, uint64_t used, int64_t period_end_s);

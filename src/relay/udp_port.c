@@ -370,11 +370,6 @@ failed:
     return status;
 }
 
-struct ss_addr ss_udp_port_address(const struct ss_udp_port *port)
-{
-    return port->bound;
-}
-
 struct ss_udp_port *ss_udp_port_beside(struct ss_udp_relay *relay, const struct ss_addr *listener)
 {
     struct ss_udp_port *port = relay == NULL ? NULL : relay->ports;

@@ -101,8 +101,8 @@ class Faults(dns_case.DnsCase):
                 return False
             return True
 
-        # What the system still has to tell of the time before may cost the first one.
-        wait.until(works, 6, "a look-up that works again")
+        # Where the server was silent, not refusing, that is remembered for a second.
+        wait.until(works, 3, "a look-up that works again")
 
     def test_another_server_answers(self):
         """One that is down, one that fails and one that is silent do not hide the one that works."""

@@ -710,15 +710,14 @@ class Growth(Reload):
                 conns.append(self.open(local, self.echo))
                 if number > 300:  # some stay, of the first generations
                     conns.pop(3).close()
-                wait.until(lambda: server.traffic()["open"] <= 4, 10)
+                wait.until(lambda: server.traffic()["open"] == len(conns), 10)
                 samples.append((proc.private_bytes(server.pid), proc.descriptors(server.pid)))
         for conn in conns:
             self.assert_echoes(conn)
         text = "\n".join("%.2f MiB, %d descriptors" % (size / MIB, count)
                          for size, count in samples)
         self.assertLessEqual(samples[-1][0], samples[3][0] + MIB // 4, text)
-        # A session that was closed a moment ago may still have its two.
-        self.assertLessEqual(samples[-1][1], samples[3][1] + 2, text)
+        self.assertEqual(samples[-1][1], samples[3][1], text)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@
 
 #include <cmocka.h>
 
-#include "crypto/random.h"
-#include "resolver/resolver.h"
 #include "rig.h"
 
 static unsigned workers = 1;
@@ -694,15 +692,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_removed_user_loses_its_sessions),
         cmocka_unit_test(changes_race_with_sessions),
     };
-    int failed;
 
-    if (argc > 1)
-        workers = (unsigned)atoi(argv[1]);
-    if (argc > 2)
-        rig_method = argv[2];
-    if (ss_random_start() != SS_OK || ss_resolver_global_start() != SS_OK)
+    if (!rig_begin(argc, argv, &workers))
         return 1;
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    ss_resolver_global_end();
-    return failed;
+    return rig_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -10,8 +10,6 @@
 
 #include <cmocka.h>
 
-#include "crypto/random.h"
-#include "resolver/resolver.h"
 #include "rig.h"
 
 static unsigned workers = 1;
@@ -379,15 +377,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_idle_session_ends_and_traffic_keeps_one_open),
     };
 
-    int failed;
-
-    if (argc > 1)
-        workers = (unsigned)atoi(argv[1]);
-    if (argc > 2)
-        rig_method = argv[2];
-    if (ss_random_start() != SS_OK || ss_resolver_global_start() != SS_OK)
+    if (!rig_begin(argc, argv, &workers))
         return 1;
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    ss_resolver_global_end();
-    return failed;
+    return rig_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -10,8 +10,6 @@
 
 #include <cmocka.h>
 
-#include "crypto/random.h"
-#include "resolver/resolver.h"
 #include "rig.h"
 
 #define STREAMS 4
@@ -286,11 +284,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(datagrams_above_the_quota_are_dropped),
     };
 
-    if (argc > 1)
-        workers = (unsigned)atoi(argv[1]);
-    if (argc > 2)
-        rig_method = argv[2];
-    if (ss_resolver_global_start() != SS_OK || ss_random_start() != SS_OK)
+    if (!rig_begin(argc, argv, &workers))
         return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return rig_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

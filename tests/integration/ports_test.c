@@ -12,8 +12,6 @@
 #include <malloc.h>
 #endif
 
-#include "crypto/random.h"
-#include "resolver/resolver.h"
 #include "rig.h"
 #include "service/generation.h"
 #include "service/ports.h"
@@ -536,13 +534,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_first_user_makes_it_a_port_of_users),
         cmocka_unit_test(many_cycles_leave_nothing_behind),
     };
-    int failed;
 
-    if (argc > 1)
-        workers = (unsigned)atoi(argv[1]);
-    if (ss_random_start() != SS_OK || ss_resolver_global_start() != SS_OK)
+    if (!rig_begin(argc, argv, &workers))
         return 1;
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    ss_resolver_global_end();
-    return failed;
+    return rig_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

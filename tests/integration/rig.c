@@ -16,6 +16,8 @@
 
 #include "codec/codec.h"
 #include "codec/packet.h"
+#include "crypto/random.h"
+#include "resolver/resolver.h"
 
 #define LIMIT_S 20
 
@@ -412,4 +414,19 @@ int rig_socks_associate(uint16_t local_port, uint16_t *port)
 void rig_pause(void)
 {
     usleep(2000);
+}
+
+bool rig_begin(int argc, char **argv, unsigned *workers)
+{
+    if (argc > 1)
+        *workers = (unsigned)atoi(argv[1]);
+    if (argc > 2)
+        rig_method = argv[2];
+    return ss_random_start() == SS_OK && ss_resolver_global_start() == SS_OK;
+}
+
+int rig_end(int failed)
+{
+    ss_resolver_global_end();
+    return failed;
 }

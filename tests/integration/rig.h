@@ -109,4 +109,10 @@ int rig_socks_associate(uint16_t local_port, uint16_t *port);
     } while (0)
 void rig_pause(void);
 
+/* For main: takes the number of workers and the method from the command line, and starts the
+ * libraries. False when they can't be. */
+bool rig_begin(int argc, char **argv, unsigned *workers);
+/* Ends them; returns `failed`. */
+int rig_end(int failed);
+
 #endif
