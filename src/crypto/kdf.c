@@ -121,14 +121,6 @@ void ss_kdf_hkdf_sha1(uint8_t *out, size_t len, struct ss_view key, struct ss_vi
     ss_wipe(code, sizeof code);
 }
 
-void ss_kdf_subkey_2017(uint8_t *subkey, const uint8_t *key, const uint8_t *salt, size_t key_len)
-{
-    static const uint8_t info[] = {'s', 's', '-', 's', 'u', 'b', 'k', 'e', 'y'};
-
-    ss_kdf_hkdf_sha1(subkey, key_len, (struct ss_view){key, key_len},
-                     (struct ss_view){salt, key_len}, (struct ss_view){info, sizeof info});
-}
-
 uint64_t ss_fingerprint(const uint8_t seed[16], const void *bytes, size_t len)
 {
     uint8_t print[crypto_shorthash_BYTES];

@@ -49,6 +49,26 @@ static void salts_become_subkeys(void **state)
     json_decref(file);
 }
 
+/* Whatever way the processor allows: many more than there are vectors, and of every length. */
+static void a_subkey_is_hkdf(void **state)
+{
+    static const uint8_t info[] = {'s', 's', '-', 's', 'u', 'b', 'k', 'e', 'y'};
+
+    (void)state;
+    for (size_t i = 0; i < 6600; i++) {
+        size_t len = i % 33;
+        uint8_t bytes[2 * 33], wanted[33], subkey[33];
+
+        ss_random_bytes(bytes, sizeof bytes);
+        memset(wanted, 0xee, sizeof wanted);
+        memset(subkey, 0xee, sizeof subkey);
+        ss_kdf_hkdf_sha1(wanted, len, (struct ss_view){bytes, len},
+                         (struct ss_view){bytes + 33, len}, (struct ss_view){info, sizeof info});
+        ss_kdf_subkey_2017(subkey, bytes, bytes + 33, len);
+        assert_memory_equal(subkey, wanted, sizeof wanted); /* and nothing behind it */
+    }
+}
+
 static void hkdf_is_that_of_rfc5869(void **state)
 {
     json_t *file = vectors_load("kdf.json");
@@ -131,6 +151,7 @@ int kdf_tests(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passwords_become_keys),
         cmocka_unit_test(salts_become_subkeys),
+        cmocka_unit_test(a_subkey_is_hkdf),
         cmocka_unit_test(hkdf_is_that_of_rfc5869),
         cmocka_unit_test(hkdf_takes_long_inputs),
         cmocka_unit_test(the_fingerprint_is_siphash),
