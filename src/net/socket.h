@@ -67,8 +67,12 @@ struct ss_dial_options {
     uint8_t tos;   /* the byte with the DSCP; 0: the system's */
 };
 
-/* A socket to connect to an address of `family` with. It has no keep-alive yet: four system calls,
- * which a short connection can do without. */
+/* Makes a fresh socket of `family` ready to connect with; `mptcp` is not looked at. It has no
+ * keep-alive yet: four system calls, which a short connection can do without. */
+SS_CHECKED enum ss_status ss_socket_prepare_dial(int fd, enum ss_family family,
+                                                 const struct ss_dial_options *options);
+
+/* Makes one as well, with multipath TCP where that is asked for and to be had. */
 SS_CHECKED enum ss_status ss_socket_for_dial(int *fd, enum ss_family family,
                                              const struct ss_dial_options *options);
 

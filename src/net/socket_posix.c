@@ -304,6 +304,37 @@ static enum ss_status bind_source(int fd, const struct ss_ip *source)
     return SS_OK;
 }
 
+enum ss_status ss_socket_prepare_dial(int fd, enum ss_family family,
+                                      const struct ss_dial_options *options)
+{
+    enum ss_status status;
+
+    set_no_delay(fd);
+    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
+    ss_option_outgoing(fd, family, options->mark, options->tos);
+    if (options->interface != NULL) {
+        status = ss_sockopt_interface(fd, options->interface);
+        if (status != SS_OK) {
+            if (options->interface_required)
+                return status;
+            ss_option_refused(&warned_interface, "binding to the interface", status);
+        }
+    }
+    if (options->source != NULL && options->source->family == family) {
+        status = bind_source(fd, options->source);
+        if (status != SS_OK)
+            return status;
+    }
+    if (options->fast_open && !atomic_load_explicit(&fast_open_refused, memory_order_relaxed)) {
+        status = ss_sockopt_fast_open_connect(fd);
+        if (status != SS_OK) {
+            atomic_store_explicit(&fast_open_refused, true, memory_order_relaxed);
+            ss_option_refused(&warned_fast_open, "TCP fast open", status);
+        }
+    }
+    return SS_OK;
+}
+
 enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
                                   const struct ss_dial_options *options)
 {
@@ -313,36 +344,13 @@ enum ss_status ss_socket_for_dial(int *out, enum ss_family family,
     *out = -1;
     if (fd < 0)
         return ss_status_from_errno(errno);
-
-    set_no_delay(fd);
-    ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
-    ss_option_outgoing(fd, family, options->mark, options->tos);
-    if (options->interface != NULL) {
-        status = ss_sockopt_interface(fd, options->interface);
-        if (status != SS_OK) {
-            if (options->interface_required)
-                goto failed;
-            ss_option_refused(&warned_interface, "binding to the interface", status);
-        }
-    }
-    if (options->source != NULL && options->source->family == family) {
-        status = bind_source(fd, options->source);
-        if (status != SS_OK)
-            goto failed;
-    }
-    if (options->fast_open && !atomic_load_explicit(&fast_open_refused, memory_order_relaxed)) {
-        status = ss_sockopt_fast_open_connect(fd);
-        if (status != SS_OK) {
-            atomic_store_explicit(&fast_open_refused, true, memory_order_relaxed);
-            ss_option_refused(&warned_fast_open, "TCP fast open", status);
-        }
+    status = ss_socket_prepare_dial(fd, family, options);
+    if (status != SS_OK) {
+        close(fd);
+        return status;
     }
     *out = fd;
     return SS_OK;
-
-failed:
-    close(fd);
-    return status;
 }
 
 bool ss_socket_has_route(const struct ss_addr *addr)

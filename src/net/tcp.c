@@ -27,6 +27,12 @@ enum ss_status ss_tcp_adopt(uv_loop_t *loop, uv_tcp_t *tcp, int fd)
     return ss_status_from_uv(error);
 }
 
+enum ss_status ss_tcp_open_new(uv_loop_t *loop, uv_tcp_t *tcp, enum ss_family family)
+{
+    return ss_status_from_uv(
+        uv_tcp_init_ex(loop, tcp, family == SS_FAMILY_IPV4 ? AF_INET : AF_INET6));
+}
+
 enum ss_status ss_tcp_connect(uv_connect_t *request, uv_tcp_t *tcp, const struct ss_addr *addr,
                               uv_connect_cb done)
 {

@@ -16,6 +16,11 @@
  * After a failure the handle still has to be closed, and `fd` is closed. */
 SS_CHECKED enum ss_status ss_tcp_adopt(uv_loop_t *loop, uv_tcp_t *tcp, int fd);
 
+/* The same with a socket of its own, which does not block. After a failure there is nothing to
+ * close.
+ */
+SS_CHECKED enum ss_status ss_tcp_open_new(uv_loop_t *loop, uv_tcp_t *tcp, enum ss_family family);
+
 /* Begins to connect; `done` comes later. */
 SS_CHECKED enum ss_status ss_tcp_connect(uv_connect_t *request, uv_tcp_t *tcp,
                                          const struct ss_addr *addr, uv_connect_cb done);

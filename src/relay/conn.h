@@ -4,6 +4,9 @@
 
 #include <uv.h>
 
+#include "base/addr.h"
+#include "base/status.h"
+
 struct ss_worker;
 struct ss_session;
 struct ss_flow;
@@ -21,6 +24,10 @@ struct ss_conn {
 
 /* Takes over `fd`, also when it fails; NULL then. */
 struct ss_conn *ss_conn_open(struct ss_worker *worker, struct ss_session *session, int fd);
+
+/* With a fresh socket to connect to an address of `family` with. */
+SS_CHECKED enum ss_status ss_conn_open_new(struct ss_worker *worker, struct ss_session *session,
+                                           enum ss_family family, struct ss_conn **conn);
 
 enum ss_conn_end {
     SS_CONN_FIN,   /* what has arrived is discarded, so that the peer sees a normal end */

@@ -13,6 +13,7 @@
 #include "net/tcp.h"
 #include "relay/dial_places.h"
 #include "relay/engine_internal.h"
+#include "relay/flow.h"
 #include "relay/outgoing.h"
 #include "relay/probe.h"
 
@@ -412,6 +413,7 @@ static bool connect_now(struct attempt *attempt)
     if (dial->last != SS_OK)
         return false;
     attempt->with_libuv = true;
+    ss_flow_read_ahead(attempt->conn);
     if (!dial->clock_runs)
         ss_worker_start_deadline(dial->worker, &dial->worker->connect, &session->deadline);
     dial->clock_runs = true;

@@ -353,6 +353,14 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
         take(flow, bytes);
 }
 
+void ss_flow_read_ahead(struct ss_conn *connecting)
+{
+    int result = uv_read_start((uv_stream_t *)&connecting->tcp, on_room_wanted, on_read);
+
+    assert(result == 0); /* it is open, and of a kind that can be read */
+    (void)result;
+}
+
 void ss_flow_read(struct ss_flow *flow)
 {
     if (flow->ended || flow->yielding || flow->waiting.len != 0 ||

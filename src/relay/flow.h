@@ -44,6 +44,11 @@ struct ss_flow {
     bool waits_for_rate; /* but soon again */
 };
 
+/* Lets libuv watch a connection that is being made for both: to be told apart from connecting,
+ * reading would cost two system calls more. Nothing comes before the connection is there and has a
+ * flow. */
+void ss_flow_read_ahead(struct ss_conn *connecting);
+
 /* Begins to read from the source, unless bytes wait or it has ended. */
 void ss_flow_read(struct ss_flow *flow);
 void ss_flow_pause(struct ss_flow *flow);

@@ -16,7 +16,7 @@
 #define ACCEPT_BATCH 64
 
 /* How often a listener that sees single connections looks whether more than one is waiting. */
-#define CROWD_CHECK 8
+#define CROWD_CHECK 32
 
 /* So long nothing is accepted after the system was out of descriptors or memory. */
 #define ACCEPT_RETRY_MS 100

@@ -241,6 +241,7 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
     session->outbound = outbound;
     outbound->flow = &session->down;
     session->down.source = outbound;
+    session->down.reading = true; /* ahead, since it began to connect */
     ss_session_touch(session);
     ss_deadline_stop(&session->check);
     ss_session_enter(session, SS_PHASE_STREAM);

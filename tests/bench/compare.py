@@ -9,9 +9,12 @@ The way of the bytes is iperf3 -> ss-tunnel -> ss-server -> iperf3 -s for ours a
 iperf3 -> null_relay -> null_relay -> iperf3 -s for the null chain, and the same with
 `--aead METHOD` for the cost model. A --server is another implementation behind our ss-tunnel;
 --single gives each one thread. The other loads are those of tcp_load: many streams, small writes,
-and short connections, for which "GB" reads "million connections". The chains take turns, round after round; what is printed is the
-median of the rounds. CPU seconds are user and system time of the one process, per 10^9 bytes of
-payload. Ratios above 1 in throughput, and below 1 in CPU, are in our favour.
+and short connections, for which "GB" reads "million connections".
+
+The chains take turns, each round begun by another one. What is printed is the median of the rounds,
+and of a ratio the median of the rounds' ratios, in which it does not count that the whole machine
+was slower in one round than in another. CPU seconds are user and system time of the one process, per
+10^9 bytes of payload. Ratios above 1 in throughput, and below 1 in CPU, are in our favour.
 """
 
 import argparse
@@ -155,8 +158,10 @@ def spread(chain, what):
     return (max(values) - min(values)) / statistics.median(values)
 
 
-def ratio(one, other):
-    return one / other if other else float("nan")
+def ratio(ours, other, what):
+    """Ours to another in the same round: the median over the rounds."""
+    return statistics.median(one[what] / two[what] if two[what] else float("nan")
+                             for one, two in zip(ours.rounds, other.rounds))
 
 
 def table(method, direction, chains):
@@ -172,9 +177,8 @@ def table(method, direction, chains):
             chain.name, speed / 1e9, 100 * spread(chain, "bytes_per_second"), front, back)
         if chain is not ours:
             line += "   %6.3f %6.3f %6.3f" % (
-                ratio(median(ours, "bytes_per_second"), speed),
-                ratio(median(ours, "front_cpu_s_per_gb"), front),
-                ratio(median(ours, "back_cpu_s_per_gb"), back))
+                ratio(ours, chain, "bytes_per_second"),
+                ratio(ours, chain, "front_cpu_s_per_gb"), ratio(ours, chain, "back_cpu_s_per_gb"))
         print(line)
     sys.stdout.flush()
 
@@ -202,8 +206,9 @@ def measure(options, method, direction, iperf):
         for peer in options.peer:
             name, _, directory = peer.partition("=")
             chains.append(shadowsocks(name, directory, method, target))
-        for _ in range(options.rounds):
-            for chain in chains:
+        for turn in range(options.rounds):
+            first = turn % len(chains)
+            for chain in chains[first:] + chains[:first]:
                 chain.rounds.append(one_round(
                     chain, iperf, options.seconds, direction == "down", options.streams))
     finally:
