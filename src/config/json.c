@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/heap.h"
 #include "crypto/secret.h"
 
 static bool is_blank(char c)
@@ -202,33 +203,45 @@ struct json_t *ss_json_parse(char *text, size_t len, struct ss_json_error *error
     return NULL;
 }
 
-/* The size stands in front of each block, so that the whole of it can be wiped. */
-#define HEADER sizeof(max_align_t)
+/* Stands in front of each block: its size, so that the whole of it can be wiped, and its heap. */
+union header {
+    struct {
+        size_t size;
+        bool ours;
+    } block;
+    max_align_t align;
+};
+
+static bool from_our_heap;
 
 static void *wiping_malloc(size_t size)
 {
-    unsigned char *block;
+    union header *header;
 
-    if (size > SIZE_MAX - HEADER)
+    if (size > SIZE_MAX - sizeof *header)
         return NULL;
-    block = malloc(HEADER + size);
-    if (block == NULL)
+    header = from_our_heap ? ss_heap_malloc(sizeof *header + size) : malloc(sizeof *header + size);
+    if (header == NULL)
         return NULL;
-    memcpy(block, &size, sizeof size);
-    return block + HEADER;
+    header->block.size = size;
+    header->block.ours = from_our_heap;
+    return header + 1;
 }
 
 static void wiping_free(void *memory)
 {
-    unsigned char *block;
-    size_t size;
+    union header *header;
+    bool ours;
 
     if (memory == NULL)
         return;
-    block = (unsigned char *)memory - HEADER;
-    memcpy(&size, block, sizeof size);
-    ss_wipe(block, HEADER + size);
-    free(block);
+    header = (union header *)memory - 1;
+    ours = header->block.ours;
+    ss_wipe(header, sizeof *header + header->block.size);
+    if (ours)
+        ss_heap_free(header);
+    else
+        free(header);
 }
 
 char *ss_json_dump(struct json_t *value)
@@ -252,4 +265,9 @@ void ss_json_text_free(char *text)
 void ss_json_start(void)
 {
     json_set_alloc_funcs(wiping_malloc, wiping_free);
+}
+
+void ss_json_use_heap(void)
+{
+    from_our_heap = true;
 }

@@ -35,6 +35,10 @@ void ss_json_text_free(char *text);
 /* Once, before the first document: makes freed documents wiped. */
 void ss_json_start(void);
 
+/* Before there are other threads: documents lie on the heap of libraries (base/heap.h) from here
+ * on, for a program in which they come and go while it serves. */
+void ss_json_use_heap(void);
+
 /*
  * The character at the front of `text`, for a message, when it is one that is easily typed for an
  * ASCII one (full-width punctuation, curly quotes); else 0. *meant is the ASCII one.

@@ -127,7 +127,7 @@ void ss_wire_answer_use(struct ss_wire_answer *answer, const struct ss_wire_use 
 
 char *ss_wire_answer_text(struct ss_wire_answer *answer)
 {
-    char *text = ss_line_text(answer->object);
+    char *text = ss_json_dump(answer->object);
 
     memset(answer, 0, sizeof *answer);
     return text;

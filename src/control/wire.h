@@ -78,7 +78,8 @@ void ss_wire_answer_begin(struct ss_wire_answer *answer, uint64_t id);
 void ss_wire_answer_result(struct ss_wire_answer *answer, enum ss_wire_result result,
                            const char *text);
 void ss_wire_answer_use(struct ss_wire_answer *answer, const struct ss_wire_use *use);
-/* As above; the answer is empty then. */
+/* Without its line end, for ss_json_text_free (config/json.h); NULL when memory is out. The answer
+ * is empty then. */
 char *ss_wire_answer_text(struct ss_wire_answer *answer);
 
 /* And on the manager's side. */

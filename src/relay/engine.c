@@ -22,7 +22,7 @@
 #define DESCRIPTORS_A_SESSION 2
 
 /* Of so many sessions one may dial two addresses at once, however few descriptors there are. */
-#define SESSIONS_A_RACE 4
+#define SESSIONS_A_RACE 16
 
 static uint32_t sockets_an_association(const struct ss_engine_options *options)
 {

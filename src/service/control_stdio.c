@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "base/log.h"
+#include "config/json.h"
 #include "control/lines.h"
 #include "control/wire.h"
 #include "crypto/secret.h"
@@ -42,15 +44,9 @@ struct sending {
     uv_write_t request;
     struct ss_control_stdio *control;
     char *text;
-    size_t len;
 };
 
-static void free_text(char *text)
-{
-    if (text != NULL)
-        ss_wipe(text, strlen(text));
-    free(text);
-}
+static char line_end[] = "\n";
 
 /* -- answers --------------------------------------------------------------------------------- */
 
@@ -62,30 +58,32 @@ static void on_sent(uv_write_t *request, int status)
     struct ss_control_stdio *control = sending->control;
 
     (void)status; /* that the manager is gone is read */
-    free_text(sending->text);
-    free(sending);
+    ss_json_text_free(sending->text);
+    ss_heap_free(sending);
     if (control->open)
         watch(control);
 }
 
 static void answer(struct ss_control_stdio *control, struct ss_wire_answer *what)
 {
-    struct sending *sending = calloc(1, sizeof *sending);
+    struct sending *sending = ss_heap_calloc(1, sizeof *sending);
     char *text = ss_wire_answer_text(what);
-    uv_buf_t buffer;
+    uv_buf_t line[2];
 
     if (sending != NULL && text != NULL) {
         sending->control = control;
         sending->text = text;
         sending->request.data = sending;
-        buffer = uv_buf_init(text, (unsigned)strlen(text));
-        if (uv_write(&sending->request, (uv_stream_t *)&control->output, &buffer, 1, on_sent) == 0)
+        line[0] = uv_buf_init(text, (unsigned)strlen(text));
+        line[1] = uv_buf_init(line_end, 1);
+        if (uv_write(&sending->request, (uv_stream_t *)&control->output, line, 2, on_sent) == 0)
             return;
     }
     /* The manager ends a server that does not answer, and starts another. */
     ss_log_error("an answer to the manager can't be sent");
-    free_text(text);
-    free(sending);
+    if (text != NULL)
+        ss_json_text_free(text);
+    ss_heap_free(sending);
 }
 
 static void answer_result(struct ss_control_stdio *control, uint64_t id, enum ss_wire_result result,
@@ -339,8 +337,10 @@ static bool greet(int out)
 
     ss_wire_answer_begin(&hello, 0);
     text = ss_wire_answer_text(&hello);
-    good = text != NULL && write(out, text, strlen(text)) == (ssize_t)strlen(text);
-    free(text);
+    good = text != NULL && write(out, text, strlen(text)) == (ssize_t)strlen(text) &&
+           write(out, line_end, 1) == 1;
+    if (text != NULL)
+        ss_json_text_free(text);
     return good;
 }
 
@@ -364,6 +364,8 @@ enum ss_status ss_control_stdio_new(struct ss_control_stdio **out)
 {
     struct ss_control_stdio *control = calloc(1, sizeof *control);
 
+    /* The manager asks for the counters every few seconds. */
+    ss_json_use_heap();
     *out = NULL;
     if (control == NULL)
         return SS_ERR_MEMORY;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/log.h"
 #include "net/command_socket.h"
 #include "sys/names.h"
@@ -44,7 +45,7 @@ static void on_time(uv_timer_t *timer)
 
     for (size_t i = 0; i < count; i++)
         send_port(report, ports[i].port, ports[i].rx_bytes, ports[i].tx_bytes);
-    free(ports);
+    ss_heap_free(ports);
 }
 
 /* Host and port make it UDP; anything else is a path. */

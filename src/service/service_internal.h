@@ -117,7 +117,7 @@ void ss_service_engine_options(const struct ss_service *service, struct ss_engin
 void ss_service_log_traffic(const struct ss_service *service, const struct ss_sockets *sockets);
 
 /* The same by port, as the classic programs count: what clients have sent as it came, what targets
- * have sent as payload. To be freed; NULL when memory is out. */
+ * have sent as payload. For ss_heap_free; NULL when memory is out. */
 struct ss_port_traffic {
     uint16_t port;
     uint64_t rx_bytes, tx_bytes;

@@ -8,6 +8,7 @@
 
 #include <uv.h>
 
+#include "base/heap.h"
 #include "base/log.h"
 
 /* Lines of ports, and of users: so many, with the most traffic. */
@@ -210,7 +211,7 @@ static void log_upstreams(const struct ss_service *service, struct ss_engine *en
 
 struct ss_port_traffic *ss_service_port_traffic(const struct ss_sockets *sockets, size_t *count)
 {
-    struct ss_port_traffic *ports = calloc(sockets->count + 1, sizeof *ports);
+    struct ss_port_traffic *ports = ss_heap_calloc(sockets->count + 1, sizeof *ports);
 
     *count = 0;
     for (size_t i = 0; ports != NULL && i < sockets->count; i++) {

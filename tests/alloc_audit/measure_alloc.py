@@ -7,19 +7,21 @@
 The target is an address of this machine, or any name: a DNS stub of the test then answers it anew
 for each connection. With --fresh each connection that goes by ss-local has a name of its own, and
 answers are to be kept: more names than the resolver remembers. Connections come one after another and
-several at once, with small and large payloads, slow readers, half-closes, resets and refused targets; with --plugin all of it goes through
-plugins (tests/sip003_fixture.py) that stand before each program; with --acl the server has an access
-control list, and so has ss-local, which sends all through the server or reaches all itself; with
---limits the server's port has limits that are never reached, and under a 2022 AES method a user with
-limits of its own;
---reload each program reloads (SIGHUP) after it has become warm, and is measured from then on. Exit status 1 unless it is 0 in each
-program that was asked for. --trace prints where the first allocations come from.
+several at once, with small and large payloads, slow readers, half-closes, resets and refused targets.
+
+With --plugin all of it goes through plugins (tests/sip003_fixture.py) that stand before each program.
+With --acl the server has an access control list, and so has ss-local, which sends all through the
+server or reaches all itself. With --bad there are probes, replays, bad requests, targets that are not to
+be reached and time-outs as well. With --reload each program reloads (SIGHUP) after it has become warm, and
+is measured from then on. Exit status 1 unless it is 0 in each program that was asked for. --trace
+prints where the first allocations come from.
 """
 
 import argparse
 import contextlib
 import ipaddress
 import itertools
+import json
 import mmap
 import os
 import signal
@@ -32,9 +34,11 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import bad  # noqa: E402
 import lists  # noqa: E402
 import more_servers  # noqa: E402
-from support import dns_stub, peers, plugins, ports, proc, programs, socks, targets, wait  # noqa: E402
+import served  # noqa: E402
+from support import dns_stub, plugins, ports, proc, programs, socks, targets, wait  # noqa: E402
 
 KINDS = ("mallocs", "callocs", "reallocs", "aligned", "maps")
 FIELDS = ("magic",) + KINDS + ("frees", "bytes", "traces")
@@ -198,16 +202,24 @@ def settle(running):
                    "%s: the end of its connections" % program.name)
 
 
-def limited(options, key):
-    """A server of a file, with limits, and the key of a client."""
-    limits = {"quota": 1 << 50, "quota_period": 3600, "rate": 1 << 34, "max_connections": 100000,
-              "expires": 1 << 40}
-    config = {"server": "127.0.0.1", "method": options.method, "password": key, **limits}
-    if not options.method.startswith("2022-blake3-aes"):
-        return config, key
-    user = programs.key_for(options.bin, options.method)
-    config["users"] = [{"name": "ann", "password": user, **limits}]
-    return config, key + ":" + user
+def report(options, running, before, after, counts, unit):
+    """Prints the allocations of each program, writes them where that is asked for; the exit status."""
+    failed, result = False, {}
+    for name, program in running.items():
+        grown = after[name] - before[name]
+        asked = options.program in (name, "all")
+        failed |= asked and grown != 0
+        print("ss-%-7s %6d allocations before, %4d in %d %s: %g each%s" % (
+            name, before[name], grown, counts[name], unit, grown / counts[name],
+            "" if asked else " (not asked for)"))
+        if options.trace and asked and grown:
+            print(program.log)
+        if asked:
+            result["ss-" + name] = {"allocations": grown, unit: counts[name]}
+    if options.result:
+        with open(options.result, "w") as file:
+            json.dump(result, file)
+    return 1 if failed else 0
 
 
 def main():
@@ -225,10 +237,11 @@ def main():
     parser.add_argument("--acl", choices=("proxy", "bypass"))
     parser.add_argument("--servers", action="store_true",
                         help="two servers more for the clients")
-    parser.add_argument("--limits", action="store_true")
+    parser.add_argument("--bad", action="store_true")
     parser.add_argument("--reload", action="store_true")
     parser.add_argument("--trace", type=int, default=0)
     parser.add_argument("--self-test", metavar="PROGRAM")
+    served.add_arguments(parser)
     options = parser.parse_args()
     if options.self_test:
         self_test(options.shim, options.self_test)
@@ -248,12 +261,10 @@ def main():
         server_arguments = ["-d", nameserver]
     server_list, local_list = lists.arguments(options.acl, nameserver)
 
-    key = programs.key_for(options.bin, options.method)
-    config, chain = None, key
-    if options.limits:
-        config, chain = limited(options, key)
-    common = ["-k", chain, "-m", options.method, "--workers", options.workers]
-    server, local, tunnel = (ports.free_port() for _ in range(3))
+    serving = served.Served(options, udp=False)
+    bounds = bad.TIMEOUTS if options.bad else []
+    common = ["-k", serving.chain, "-m", options.method, "--workers", options.workers, *bounds]
+    server, local, tunnel = serving.port, ports.free_port(), ports.free_port()
     audits = {name: Audit(options.shim) for name in ("server", "local", "tunnel")}
     running = {}
 
@@ -266,13 +277,13 @@ def main():
             env.update(fixture.env)
             words = ["-u", "LD_PRELOAD", fixture.path]
             arguments += ("--plugin", "env", *("--plugin-args=" + word for word in words))
-        if config is not None and name == "server":
-            config["server_port"] = server
-            words = ["-c", peers.write_json({"servers": [config]}), "--workers", options.workers]
+        if name == "server":
+            audits[name].env = env
+            running[name] = serving.start(audits[name], *bounds, *arguments)
         else:
-            words = ["-s", "127.0.0.1", "-p", server, *common]
-        running[name] = programs.Program(
-            [programs.find(options.bin, "ss-" + name), *words, *arguments], env=env)
+            running[name] = programs.Program(
+                [programs.find(options.bin, "ss-" + name), "-s", "127.0.0.1", "-p", server, *common,
+                 *arguments], env=env)
         if fixture is None or name != "server":
             running[name].await_listening(port)
         if fixture is not None:
@@ -287,9 +298,13 @@ def main():
     loads = [Load(local, (options.target, target.port), *refusals, fresh=options.fresh),
              Load(tunnel, None)]
 
+    worse = bad.Bad(options, serving, local, (options.target, target.port)) if options.bad else None
+
     # As many at once as will ever be, so that no table of a library grows later.
     for load in loads:
         load.run(50, 40)
+    if worse:
+        worse.run()
     settle([*running.values(), *more.programs])
     if options.reload:
         for count in (1, 2):
@@ -301,24 +316,18 @@ def main():
         if options.program in (name, "all"):
             audit.trace(options.trace)
     counts = [load.run(options.connections, 20) for load in loads]
+    more_server, more_local = worse.run() if worse else (0, 0)
     settle([*running.values(), *more.programs])
     after = {name: audit.allocations() for name, audit in audits.items()}
 
-    connections = {"server": sum(counts), "local": counts[0], "tunnel": counts[1]}
-    failed = False
-    for name, program in running.items():
-        grown = after[name] - before[name]
-        asked = options.program in (name, "all")
-        failed |= asked and grown != 0
-        print("ss-%-7s %6d allocations before, %4d in %d connections: %g each%s" % (
-            name, before[name], grown, connections[name], grown / connections[name],
-            "" if asked else " (not asked for)"))
-        if options.trace and asked and grown:
-            print(program.log)
+    connections = {"server": sum(counts) + more_server, "local": counts[0] + more_local,
+                   "tunnel": counts[1]}
+    status = report(options, running, before, after, connections, "connections")
     for program in running.values():
         program.stop()
     more.stop()
-    sys.exit(1 if failed else 0)
+    serving.stop()
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,17 @@
 Between three network namespaces of its own (client, router, internet): connections by REDIRECT or TPROXY,
 datagrams by TPROXY. Connections are those of measure_alloc.py. Datagrams go to
 more hosts than there are sockets to answer for, from more clients than there is room for. The server
-is an address, or a name that a DNS stub of the test answers. Exit status 1 unless it is 0.
+is an address, or a name that a DNS stub of the test answers. With --reload it reloads (SIGHUP) after it
+has become warm. Exit status 1 unless it is 0.
 """
 
 import argparse
+import contextlib
 import ipaddress
+import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +30,7 @@ import measure_alloc  # noqa: E402
 from support import dns_stub, netns, ports, proc, programs, router, targets, udp, wait  # noqa: E402
 
 ROOM = 32  # associations
+CLOSED = 9  # nobody listens there
 HOSTS = 400  # above the 256 sockets that answer
 RULES = """
 table ip r {
@@ -50,6 +55,14 @@ class Connections(measure_alloc.Load):
     def dial(self):
         self.number += 1
         return socket.create_connection((router.host(self.number % HOSTS), self.port), 20)
+
+    def refuse(self):
+        """Targets at which nobody listens, seen as a connection that ends."""
+        self.number += 1
+        with socket.create_connection((router.host(self.number % HOSTS), CLOSED), 20) as conn:
+            with contextlib.suppress(ConnectionError):
+                conn.sendall(b"x")
+                conn.recv(1)
 
 
 class Datagrams:
@@ -90,6 +103,8 @@ def main():
     parser.add_argument("--workers", default="1")
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--datagrams", type=int, default=3000)
+    parser.add_argument("--reload", action="store_true")
+    parser.add_argument("--result", help="a file for the counts, as JSON")
     parser.add_argument("--trace", type=int, default=0)
     options = parser.parse_args()
     if programs.sanitizer(programs.find(options.bin, "ss-redir")):
@@ -147,6 +162,10 @@ def main():
     connections.run(options.connections // 4, 20)
     datagrams.run(600)
     measure_alloc.settle([redir])
+    if options.reload:
+        for number in (1, 2):
+            redir.process.send_signal(signal.SIGHUP)
+            redir.await_log("INFO: reloaded: ", count=number)
     before = audit.allocations()
     audit.trace(options.trace)
     count = connections.run(options.connections, 20)
@@ -158,6 +177,10 @@ def main():
         before, middle - before, count, after - middle, sent))
     if options.trace and after != before:
         print(redir.log)
+    if options.result:
+        with open(options.result, "w") as file:
+            json.dump({"ss-redir": {"allocations": after - before, "connections": count,
+                                    "datagrams": sent}}, file)
     redir.stop()
     upstream.stop()
     sys.exit(1 if after != before else 0)

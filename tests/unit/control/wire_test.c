@@ -93,7 +93,7 @@ static void answers_arrive(void **state)
     assert_string_equal(heard.uses[1].user, "ann");
     assert_string_equal(heard.uses[1].state, "quota");
     ss_wire_heard_clear(&heard);
-    free(text);
+    ss_json_text_free(text);
 }
 
 static void the_greeting_is_known(void **state)
@@ -109,7 +109,7 @@ static void the_greeting_is_known(void **state)
     assert_int_equal(ss_wire_answer_read(&heard, text, strlen(text)), SS_OK);
     assert_true(heard.hello);
     ss_wire_heard_clear(&heard);
-    free(text);
+    ss_json_text_free(text);
 
     assert_int_equal(ss_wire_answer_read(&heard, usage, strlen(usage)), SS_ERR_FORMAT);
     assert_false(heard.hello);
