@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "crypto/secret.h"
 
 /* The shortest address: ATYP, four bytes, a port. A name of one byte takes five, but is no target
  * that a datagram is worth while for; others ask for seven too. */
@@ -27,6 +28,7 @@ static enum ss_status seal(struct ss_packet_codec *codec, struct ss_view address
     uint8_t *sealed = out + profile->method->salt_len;
     uint8_t *plain;
     size_t len = payload->bytes.len;
+    uint8_t subkey[SS_KEY_MAX];
     enum ss_status status;
 
     (void)now_s;
@@ -41,7 +43,9 @@ static enum ss_status seal(struct ss_packet_codec *codec, struct ss_view address
     memmove(plain, address.ptr, address.len); /* it may be there already */
 
     /* The salt comes last: in place, the address may have lain where it goes. */
-    status = ss_key_sealing_2017(&codec->contexts, profile, profile->packet_salts, out);
+    ss_packet_salts_draw(&codec->salts, profile, out, subkey);
+    status = ss_contexts_key_sealing(&codec->contexts, subkey);
+    ss_wipe(subkey, sizeof subkey);
     if (status != SS_OK)
         return status;
     return profile->aead->seal(codec->contexts.sealing, zero_nonce, plain, address.len + len,
@@ -55,6 +59,7 @@ static enum ss_status open_wire(struct ss_packet_codec *codec, struct ss_packet_
     struct ss_salt_memory *salts = profile->packet_salts;
     size_t salt_len = profile->method->salt_len;
     struct ss_reader in;
+    uint8_t subkey[SS_KEY_MAX];
     uint8_t *plain;
     enum ss_status status;
 
@@ -62,7 +67,11 @@ static enum ss_status open_wire(struct ss_packet_codec *codec, struct ss_packet_
     (void)now_s;
     if (wire.len < salt_len + ADDRESS_MIN + SS_AEAD_TAG_LEN)
         return SS_ERR_FORMAT;
-    status = ss_key_opening_2017(&codec->contexts, profile, salts, wire.ptr);
+    if (salts != NULL && ss_salt_memory_contains(salts, wire.ptr, salt_len))
+        return SS_ERR_REPLAY;
+    ss_packet_salts_subkey(&codec->salts, profile, wire.ptr, subkey);
+    status = ss_contexts_key_opening(&codec->contexts, subkey);
+    ss_wipe(subkey, sizeof subkey);
     if (status != SS_OK)
         return status;
     plain = wire.ptr + salt_len;
@@ -87,4 +96,5 @@ const struct ss_packet_ops ss_packet_2017 = {
     .open = open_wire,
     .head_len = head_len,
     .tail_len = SS_PACKET_TAIL,
+    .has_salts = true,
 };

@@ -8,6 +8,7 @@
 #include "codec/codec.h"
 #include "codec/contexts.h"
 #include "codec/packet.h"
+#include "codec/packet_salts.h"
 #include "codec/profile.h"
 #include "codec/users_internal.h"
 #include "crypto/block.h"
@@ -155,6 +156,7 @@ struct ss_packet_ops {
     size_t (*padding)(struct ss_view address, size_t len, size_t room);
     size_t tail_len; /* bytes behind the payload */
     bool has_sessions;
+    bool has_salts; /* those of a batch may be foreseen */
 };
 
 extern const struct ss_packet_ops ss_packet_2017;
@@ -166,6 +168,8 @@ struct ss_packet_codec {
     const struct ss_profile *profile; /* NULL: idle */
     struct ss_contexts contexts;
     enum ss_codec_role role;
+    /* 2017: */
+    struct ss_packet_salts salts;
     /* 2022: */
     struct ss_packet_sessions *sessions;
     struct ss_users *users; /* held */

@@ -127,6 +127,12 @@ enum ss_status ss_packet_seal(struct ss_packet_codec *codec, struct ss_view addr
     return status;
 }
 
+void ss_packet_foresee(struct ss_packet_codec *codec, const struct ss_view *wires, size_t count)
+{
+    if (codec->profile->packet->has_salts)
+        ss_packet_salts_foresee(&codec->salts, codec->profile, wires, count);
+}
+
 enum ss_status ss_packet_open(struct ss_packet_codec *codec, struct ss_span wire, int64_t now_s,
                               struct ss_packet_opened *opened)
 {

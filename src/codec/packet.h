@@ -132,6 +132,16 @@ SS_CHECKED enum ss_status ss_packet_seal(struct ss_packet_codec *codec, struct s
                                          const struct ss_packet_payload *payload, int64_t now_s,
                                          struct ss_span out, size_t *sealed_len);
 
+/* Datagrams that can be foreseen. */
+#define SS_PACKET_BATCH 64
+
+/*
+ * What will be opened next, in that order; no more than a hint, which saves time and changes
+ * nothing: any of them may be left out, or come elsewhere. Up to SS_PACKET_BATCH are taken notice
+ * of, and those before are forgotten.
+ */
+void ss_packet_foresee(struct ss_packet_codec *codec, const struct ss_view *wires, size_t count);
+
 struct ss_packet_opened {
     struct ss_packet_session *session; /* a server's, under the 2022 methods; else NULL */
     const struct ss_user *user;        /* the session's, where there are users */

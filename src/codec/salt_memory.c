@@ -232,6 +232,22 @@ bool ss_salt_memory_contains(struct ss_salt_memory *memory, const uint8_t *salt,
     return found;
 }
 
+void ss_salt_memory_foresee(struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
+{
+    uint64_t print = fingerprint(memory, salt, len);
+    struct shard *shard = shard_of(memory, print);
+
+    (void)pthread_mutex_lock(&shard->lock); /* the number of pages is read */
+    for (size_t g = 0; g < 2; g++) {
+        const struct generation *generation = &shard->generations[g];
+
+        if (generation->count != 0)
+            __builtin_prefetch(&generation->pages[page_of(generation->page_count, print)]
+                                    .slots[first_slot_of(print)]);
+    }
+    (void)pthread_mutex_unlock(&shard->lock);
+}
+
 bool ss_salt_memory_store(struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
 {
     uint64_t print = fingerprint(memory, salt, len);

@@ -17,6 +17,10 @@ void ss_kdf_hkdf_sha1(uint8_t *out, size_t len, struct ss_view key, struct ss_vi
 /* The same for many salts under one key with info "ss-subkey", SIP004. */
 void ss_kdf_subkey_2017(uint8_t *subkey, const uint8_t *key, const uint8_t *salt, size_t key_len);
 
+/* Two at once, which may take less time than one and then the other. */
+void ss_kdf_two_subkeys_2017(uint8_t *const subkeys[2], const uint8_t *key,
+                             const uint8_t *const salts[2], size_t key_len);
+
 /*
  * SIP022, 2.2: a subkey of a stream (the salt is as long as the key) or of a datagram session (the
  * salt is its ID, 8 bytes). SIP023: the key of an identity header.

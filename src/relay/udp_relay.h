@@ -66,6 +66,9 @@ uint64_t ss_udp_relay_due_ms(struct ss_udp_relay *relay);
 /* Batches in one round of events, then others have their turn. */
 #define SS_UDP_BATCHES_MAX 4
 
+/* Tells a codec of a batch that it will open. */
+void ss_udp_foresee(struct ss_packet_codec *codec, const struct ss_datagram *got, size_t count);
+
 /* In front of a SOCKS5 datagram: two reserved bytes and the fragment number. */
 #define SS_SOCKS5_UDP_PREFIX 3
 

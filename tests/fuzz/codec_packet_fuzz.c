@@ -15,6 +15,7 @@
 #define OPTION_FLIP     4
 #define OPTION_CUT      8
 #define OPTION_RAW      16 /* the input is the wire itself */
+#define OPTION_FORESEE  32 /* and what else comes in its batch */
 
 static uint8_t room[PACKET_MAX], wire[PACKET_MAX];
 
@@ -111,6 +112,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
             wire_len = draw((uint32_t)wire_len);
             damaged = true;
         }
+    }
+    if ((options & OPTION_FORESEE) != 0) {
+        const struct ss_view batch[] = {{in.ptr, in.len}, {wire, wire_len}, {wire, wire_len}};
+
+        ss_packet_foresee(codec, batch + draw(2), 1 + draw(2));
     }
     check_opened(codec, in.ptr, in.len, wire_len, damaged);
     ss_packet_codec_retire(codec);

@@ -26,8 +26,10 @@ static bool store(struct ss_salt_memory *memory, uint64_t number)
     return ss_salt_memory_store(memory, salt_of(number), SALT_LEN);
 }
 
+/* Foreseeing is part of every look-up here, and changes none. */
 static bool contains(struct ss_salt_memory *memory, uint64_t number)
 {
+    ss_salt_memory_foresee(memory, salt_of(number), SALT_LEN);
     return ss_salt_memory_contains(memory, salt_of(number), SALT_LEN);
 }
 
@@ -142,6 +144,8 @@ static void memory_follows_what_is_stored(void **state)
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         for (; stored < steps[i].count; stored++)
             assert_true(store(memory, stored));
+        for (uint64_t ahead = 0; ahead < 1000; ahead++)
+            ss_salt_memory_foresee(memory, salt_of(stored + ahead), SALT_LEN);
         assert_false(contains(memory, stored));
         assert_true(private_kib() <= before + steps[i].kib);
     }
