@@ -121,6 +121,23 @@ void ss_codec_write_was_short(struct ss_codec *codec)
         codec->chunk_len = codec->profile->first_chunk_len;
 }
 
+/* Only `none` has neither a cipher for chunks nor one for streams. */
+static bool changes_nothing(const struct ss_codec *codec)
+{
+    return codec->profile->method->keystream == SS_KEYSTREAM_NONE &&
+           codec->profile->stream == &ss_codec_stream_cipher;
+}
+
+bool ss_codec_seals_as_is(const struct ss_codec *codec)
+{
+    return codec->contexts.sealing_keyed && codec->sealing.dead == SS_OK && changes_nothing(codec);
+}
+
+bool ss_codec_opens_as_is(const struct ss_codec *codec)
+{
+    return codec->authenticated && codec->opening.dead == SS_OK && changes_nothing(codec);
+}
+
 bool ss_codec_may_end(const struct ss_codec *codec, size_t rest_len)
 {
     return codec->opening.dead == SS_OK && codec->ops->may_end(codec, rest_len);

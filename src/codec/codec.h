@@ -117,6 +117,13 @@ const struct ss_user *ss_codec_user(const struct ss_codec *codec);
 int64_t ss_codec_clock_difference(const struct ss_codec *codec);
 
 /*
+ * Whether, from now on, this direction's bytes are what they are on the wire (method `none` behind
+ * what it puts in front): the caller best stops calling the codec for it.
+ */
+bool ss_codec_seals_as_is(const struct ss_codec *codec);
+bool ss_codec_opens_as_is(const struct ss_codec *codec);
+
+/*
  * Whether a stream that ends now, with `rest_len` bytes kept from the last open, ends cleanly: at a
  * chunk's edge, or before its first byte.
  */

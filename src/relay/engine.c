@@ -11,9 +11,9 @@
 #include "relay/probe.h"
 
 /* Descriptors beside those of sessions: standard streams, log, signals, listeners; and a loop's own
- * with those of its resolver. */
+ * with its pipe and those of its resolver. */
 #define RESERVE_PROCESS 16
-#define RESERVE_LOOP    (4 + SS_PROBES_MAX)
+#define RESERVE_LOOP    (4 + SS_PROBES_MAX + SS_SPLICE_DESCRIPTORS)
 
 /* With fewer, UDP is not begun while running. */
 #define LATE_ASSOCIATIONS_MIN 16

@@ -10,6 +10,8 @@
 #include "net/tcp.h"
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
+#include "relay/flow_splice.h"
+#include "relay/flow_turns.h"
 #include "relay/session.h"
 #include "relay/session_limits.h"
 
@@ -209,6 +211,8 @@ static void seal_and_deliver(struct ss_flow *flow, struct ss_view plain)
     }
     session->header_sent = true;
     sealed.len -= room.len;
+    if (ss_codec_seals_as_is(ss_session_codec(session)))
+        flow->work = SS_FLOW_COPY;
     ss_flow_deliver(flow, &sealed, 1);
 }
 
@@ -259,6 +263,8 @@ static void take(struct ss_flow *flow, struct ss_span bytes)
             ss_session_abort(session);
             return;
         }
+        if (ss_codec_opens_as_is(ss_session_codec(session)))
+            flow->work = SS_FLOW_COPY;
         ss_flow_count(flow, opened.payload_len);
         ss_flow_deliver(flow, opened.payload, opened.count);
         break;
@@ -281,23 +287,15 @@ static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
         *buf = uv_buf_init(NULL, 0);
         return;
     }
+    if (ss_flow_may_splice(flow)) { /* on_read does it, where a session may be closed */
+        flow->splice_room = (uint32_t)room;
+        *buf = uv_buf_init(NULL, 0);
+        return;
+    }
     if (kept != 0)
         memcpy(scratch, flow->rest->bytes, kept);
     /* No more in all than a scratch sealed, so that four blocks hold whatever it is opened to. */
     *buf = uv_buf_init((char *)scratch + kept, (unsigned)room);
-}
-
-static void let_others_go_first(struct ss_flow *flow)
-{
-    struct ss_worker *worker = flow->session->worker;
-
-    flow->full_reads = 0;
-    ss_flow_pause(flow);
-    if (flow->yielding)
-        return;
-    flow->yielding = true;
-    flow->resume_next = worker->resume;
-    worker->resume = flow;
 }
 
 /* Memory is short: a little now and then. */
@@ -309,6 +307,19 @@ static void go_on_later(struct ss_flow *flow)
     ss_worker_start_deadline(worker, &worker->throttle, &flow->throttle);
 }
 
+void ss_flow_came(struct ss_flow *flow, size_t len)
+{
+    struct ss_session *session = flow->session;
+
+    flow->moved = true;
+    flow->bulk = len >= SS_SPLICE_MIN;
+    if (flow == &session->up)
+        ss_count(&session->counters->rx_wire_bytes, len);
+    if (ss_pressure_of(session->worker->engine) == SS_PRESSURE_AT &&
+        session->phase >= SS_PHASE_DIAL)
+        go_on_later(flow);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
     struct ss_conn *conn = stream->data;
@@ -318,6 +329,10 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 
     if (got == 0)
         return;
+    if (got == UV_ENOBUFS && flow->splice_room != 0) {
+        ss_flow_splice(flow);
+        return;
+    }
     if (got == UV_ENOBUFS) {
         flow->reading = false;
         uv_read_stop(stream);
@@ -334,17 +349,11 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
         ss_session_source_ended(session, flow, broken);
         return;
     }
-    flow->moved = true;
-    if (flow == &session->up)
-        ss_count(&session->counters->rx_wire_bytes, (uint64_t)got);
     if ((size_t)got < buf->len)
         flow->full_reads = 0;
     else if (++flow->full_reads >= FULL_READS_MAX)
-        let_others_go_first(flow);
-
-    if (ss_pressure_of(session->worker->engine) == SS_PRESSURE_AT &&
-        session->phase >= SS_PHASE_DIAL)
-        go_on_later(flow);
+        ss_flow_let_others_go_first(flow);
+    ss_flow_came(flow, (size_t)got);
     bytes.ptr = session->worker->read_scratch;
     bytes.len = rest_len(flow) + (size_t)got;
     if (session->phase <= SS_PHASE_ASSOCIATE)
@@ -385,33 +394,6 @@ static void stop_reading(struct ss_flow *flow)
         return;
     flow->reading = false;
     uv_read_stop((uv_stream_t *)&flow->source->tcp);
-}
-
-void ss_flow_resume_all(struct ss_worker *worker)
-{
-    struct ss_flow *flow = worker->resume;
-
-    worker->resume = NULL;
-    while (flow != NULL) {
-        struct ss_flow *next = flow->resume_next;
-
-        flow->yielding = false;
-        ss_flow_read(flow);
-        flow = next;
-    }
-}
-
-/* Takes a flow that goes away out of the list. */
-static void stop_yielding(struct ss_flow *flow)
-{
-    struct ss_flow **link = &flow->session->worker->resume;
-
-    if (!flow->yielding)
-        return;
-    while (*link != flow)
-        link = &(*link)->resume_next;
-    *link = flow->resume_next;
-    flow->yielding = false;
 }
 
 /* -- begin and end -- */
@@ -521,7 +503,7 @@ void ss_flow_clear(struct ss_flow *flow)
 {
     struct ss_pool *pool = flow->session->worker->blocks;
 
-    stop_yielding(flow);
+    ss_flow_stop_yielding(flow);
     if (flow->rest != NULL)
         ss_pool_release(pool, flow->rest);
     flow->rest = NULL;

@@ -26,21 +26,24 @@ struct ss_flow {
     struct ss_block_queue
         waiting;                 /* for the sink; before there is one, what came early, unsealed */
     struct ss_deadline throttle; /* while the rate of a port or user has none */
+    uint32_t splice_room;        /* bytes that are to be spliced instead of read, or 0 */
     uint32_t grant;              /* bytes that may be relayed, where there are limits */
     struct ss_flow *resume_next; /* in the worker's list of flows that let others go first */
     enum ss_flow_work work;
     uint8_t full_reads; /* one after the other, for fairness */
     bool reading;       /* libuv reads the source */
-    bool paused;   /* and is to stop when more comes: going on before costs no system call then */
-    bool writing;  /* `waiting` is with libuv */
-    bool narrow;   /* the last write was short: read less until one goes out whole */
-    bool ended;    /* the source has said FIN, or is gone */
-    bool broken;   /* the source ended as it must not: the sink must not see a normal end */
-    bool moved;    /* bytes have come from the source */
-    bool suspect;  /* the source failed when it was written to: its end is not a normal one */
-    bool shut;     /* the end was passed on, or the sink is gone */
-    bool yielding; /* in the resume list */
-    bool starved;  /* limits let nothing be read; */
+    bool paused;    /* and is to stop when more comes: going on before costs no system call then */
+    bool writing;   /* `waiting` is with libuv */
+    bool narrow;    /* the last write was short: read less until one goes out whole */
+    bool bulk;      /* the last read was a large one: splicing is worth it, */
+    bool no_splice; /* unless the system refuses */
+    bool ended;     /* the source has said FIN, or is gone */
+    bool broken;    /* the source ended as it must not: the sink must not see a normal end */
+    bool moved;     /* bytes have come from the source */
+    bool suspect;   /* the source failed when it was written to: its end is not a normal one */
+    bool shut;      /* the end was passed on, or the sink is gone */
+    bool yielding;  /* in the resume list */
+    bool starved;   /* limits let nothing be read; */
     bool waits_for_rate; /* but soon again */
 };
 
@@ -68,6 +71,9 @@ void ss_flow_connect(struct ss_flow *flow, struct ss_conn *sink, bool header_now
 /* Sends a sealing flow's header without payload, unless it was sent. The sink must be there. */
 void ss_flow_send_header(struct ss_flow *flow);
 
+/* Bytes have come from the source. */
+void ss_flow_came(struct ss_flow *flow, size_t len);
+
 /* Counts payload, for the listener and the user. */
 void ss_flow_count(struct ss_flow *flow, size_t len);
 
@@ -86,8 +92,5 @@ void ss_flow_pass_end_on(struct ss_flow *flow);
 
 /* Gives back the blocks that are not with libuv. */
 void ss_flow_clear(struct ss_flow *flow);
-
-/* Lets the flows that stopped for fairness read again. */
-void ss_flow_resume_all(struct ss_worker *worker);
 
 #endif

@@ -12,6 +12,7 @@
 #include "relay/dialer.h"
 #include "relay/ending.h"
 #include "relay/engine_internal.h"
+#include "relay/flow_turns.h"
 #include "relay/probe.h"
 #include "relay/session.h"
 #include "relay/session_limits.h"
@@ -424,6 +425,7 @@ void ss_worker_clear(struct ss_worker *worker)
     ss_pool_free(worker->decisions);
     ss_acl_scratch_free(worker->acl_scratch);
     ss_pool_free(worker->blocks);
+    ss_splice_close(&worker->splice);
     free(worker->handoffs);
     free(worker->read_scratch);
     free(worker->write_scratch);

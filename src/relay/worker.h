@@ -14,6 +14,7 @@
 #include "base/addr.h"
 #include "base/deadline.h"
 #include "base/pool.h"
+#include "net/splice.h"
 #include "relay/loop_guard.h"
 #include "resolver/resolver.h"
 
@@ -71,6 +72,8 @@ struct ss_worker {
     uint8_t *read_scratch;  /* room for an incomplete chunk in front of a read */
     uint8_t *write_scratch; /* room for a sealed read */
     size_t write_scratch_len;
+
+    struct ss_splice splice; /* for what needs no cipher */
 
     struct ss_deadline_queue handshake;
     struct ss_deadline_queue connect;

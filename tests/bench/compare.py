@@ -7,9 +7,10 @@
 
 The way of the bytes is iperf3 -> ss-tunnel -> ss-server -> iperf3 -s for ours and for each peer,
 iperf3 -> null_relay -> null_relay -> iperf3 -s for the null chain, and the same with
-`--aead METHOD` for the cost model. A --server is another implementation behind our ss-tunnel;
---single gives each one thread. The other loads are those of tcp_load: many streams, small writes,
-and short connections, for which "GB" reads "million connections".
+`--aead METHOD` for the cost model. With the method none there is our chain once more, to which
+splice is refused. A --server is another implementation behind our ss-tunnel; --single gives each
+one thread. The other loads are those of tcp_load: many streams, small writes, and short
+connections, for which "GB" reads "million connections".
 
 The chains take turns, each round begun by another one. What is printed is the median of the rounds,
 and of a ratio the median of the rounds' ratios, in which it does not count that the whole machine
@@ -49,14 +50,15 @@ class Chain:
             program.kill()
 
 
-def shadowsocks(name, directory, method, target, extra=(), key=PASSWORD):
+def shadowsocks(name, directory, method, target, extra=(), key=PASSWORD, env=None):
     server, entry = ports.free_port(), ports.free_port()
     back = programs.Program(
         [programs.find(directory, "ss-server"), "-s", "127.0.0.1", "-p", server, "-k", key,
-         "-m", method, *extra]).await_listening(server)
+         "-m", method, *extra], env=env).await_listening(server)
     front = programs.Program(
         [programs.find(directory, "ss-tunnel"), "-s", "127.0.0.1", "-p", server, "-l", entry, "-L",
-         "127.0.0.1:%d" % target, "-k", key, "-m", method, *extra]).await_listening(entry)
+         "127.0.0.1:%d" % target, "-k", key, "-m", method, *extra],
+        env=env).await_listening(entry)
     return Chain(name, front, back, entry)
 
 
@@ -191,9 +193,13 @@ def measure(options, method, direction, iperf):
         ours = ["--workers", str(options.workers)]
         chains.append(shadowsocks("ours", options.bin, method, target, ours,
                                   programs.key_for(options.bin, method)))
+        shim = os.path.join(options.bin, "..", "lib", "libss_splice_fault.so")
+        if method == "none" and os.path.exists(shim):
+            chains.append(shadowsocks("ours, copying", options.bin, method, target, ours,
+                                      env={"LD_PRELOAD": shim, "SS_SPLICE_FAULT": "source"}))
         if os.path.exists(relay):
             chains.append(null("null", relay, target))
-            if not method.startswith("2022-"):
+            if not method.startswith("2022-") and method != "none":
                 chains.append(null("model", relay, target, ["--aead", method]))
         for name in options.server:
             peer = next(kind for kind in peers.OTHERS if kind.name == name)()

@@ -490,7 +490,7 @@ static void ports_that_come_later_take_places_of_sessions(void **state)
     int fds[16];
     (void)state;
 
-    options.engine.descriptors = 72;
+    options.engine.descriptors = 76;
     options.engine.max_connections = 16;
     options.engine.listeners = 1;
     rig_server_start(&server, &options);

@@ -83,6 +83,8 @@ static void check_opens(const struct ss_profile *profile, bool is_request, size_
         assert_memory_equal(reader.plain, plain, plain_len);
         assert_true(ss_codec_may_end(reader.codec, reader.rest_len));
         assert_true(reader.codec->authenticated);
+        assert_int_equal(ss_codec_opens_as_is(reader.codec),
+                         ss_profile_method(profile)->family == SS_METHODS_PLAIN);
         if (is_request) {
             const struct ss_target *opened = ss_codec_target(reader.codec);
 
@@ -407,11 +409,18 @@ static void none_is_the_bytes_as_they_are(void **state)
     assert_int_equal(len, 4 + 12 + 5);
     assert_memory_equal(wire, "\3\14host.example\1\273", 16);
     assert_memory_equal(wire + 16, plain, 5);
-    assert_int_equal(feed(&reader, wire, len), SS_OK);
+    assert_int_equal(feed(&reader, wire, 15), SS_OK); /* a byte of the target is missing */
+    assert_false(ss_codec_opens_as_is(reader.codec));
+    assert_int_equal(feed(&reader, wire + 15, len - 15), SS_OK);
+    assert_true(ss_codec_opens_as_is(reader.codec));
     assert_int_equal(reader.plain_len, 5);
     sender = codec_of(profile, SS_CODEC_SERVER);
     assert_int_equal(seal_all(sender, plain, 9, wire, sizeof wire), 9);
+    assert_true(ss_codec_seals_as_is(sender));
     assert_memory_equal(wire, plain, 9);
+    free_codec(sender);
+    sender = codec_of(profile, SS_CODEC_CLIENT);
+    assert_false(ss_codec_seals_as_is(sender)); /* the target is not out */
     free_codec(sender);
     free_reader(&reader);
     ss_profile_release(profile);
