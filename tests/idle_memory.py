@@ -230,11 +230,12 @@ def main():
         print("SKIPPED: memory says nothing in a sanitizer build")
         sys.exit(77)
     hard, most = crowd.raise_descriptors(), max(options.connections)
-    # A relay has two for each, a few more for dials that race, and a reserve.
-    if hard < most * 33 // 16 + 300:
+    # A relay has two for each, a few more for dials that race, and a reserve; ss-redir some for UDP.
+    reserve = 1700 if options.redir else 300
+    if hard < most * 33 // 16 + reserve:
         print("SKIPPED: %d connections take a relay's 2 descriptors each and some more; the hard limit "
               "of a process (ulimit -Hn) is %d here, enough for %d"
-              % (most, hard, (hard - 300) * 16 // 33))
+              % (most, hard, (hard - reserve) * 16 // 33))
         sys.exit(77)
 
     problems, output = [], {"method": options.method, "workers": options.workers, "unit": "MiB"}

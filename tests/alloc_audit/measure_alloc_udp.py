@@ -18,6 +18,7 @@ import argparse
 import ipaddress
 import os
 import signal
+import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -65,13 +66,20 @@ class Load:
 
     def many(self, sock, count):
         payload = os.urandom(1200)
-        left, waiting = count, 0
+        left, waiting, lost = count, 0, 0
+        sock.settimeout(2)
         while left or waiting:
             while left and waiting < WINDOW:
                 self.send(sock, payload)
                 left, waiting = left - 1, waiting + 1
-            self.receive(sock)
-            waiting -= 1
+            try:
+                self.receive(sock)
+                waiting -= 1
+            except socket.timeout:  # a busy machine loses some
+                lost += waiting
+                waiting = 0
+                if lost > count // 4:
+                    raise AssertionError("%d of %d datagrams are lost" % (lost, count)) from None
 
     def garbage(self, sock):
         """What is to be dropped, at the entry and at the server."""

@@ -39,17 +39,6 @@ struct fixture {
     char error[SS_PORTS_ERROR_MAX];
 };
 
-static uint16_t free_port(void)
-{
-    struct rig_target target;
-    uint16_t port;
-
-    rig_target_start(&target, rig_serve_echo);
-    port = target.port;
-    rig_target_stop(&target);
-    return port;
-}
-
 static struct fixture *start(void)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
@@ -70,7 +59,7 @@ static struct fixture *start(void)
     assert_true(ss_service_make_profiles(fixture->service, NULL));
     fixture->ports = ss_ports_new(fixture->rig.engine, fixture->service, NULL);
     assert_non_null(fixture->ports);
-    fixture->port = free_port();
+    fixture->port = rig_free_port();
     return fixture;
 }
 
@@ -509,7 +498,7 @@ static void many_cycles_leave_nothing_behind(void **state)
     snprintf(cycles.wanted->address.host, sizeof cycles.wanted->address.host, "127.%d.%d.1",
              1 + (int)getpid() / 250 % 250, 1 + (int)getpid() % 250);
     for (size_t p = 0; p < 8; p++)
-        cycles.ports[p] = free_port();
+        cycles.ports[p] = rig_free_port();
     for (int i = 0; i < ROUNDS; i++) {
         rig_call(&fixture->rig, cycle, &cycles);
         if (i == ROUNDS / 5) {

@@ -7,9 +7,12 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -231,6 +234,35 @@ void rig_target_start(struct rig_target *target, rig_serve_fn *serve_fn)
     target->listening = bind_loopback(&target->port);
     assert_int_equal(listen(target->listening, 128), 0);
     assert_int_equal(pthread_create(&target->thread, NULL, serve, target), 0);
+}
+
+static bool is_free(uint16_t port, int kind)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, kind, 0);
+    bool bound = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+
+    close(fd);
+    return bound;
+}
+
+uint16_t rig_free_port(void)
+{
+    for (;;) {
+        struct sockaddr_un claim = {.sun_family = AF_UNIX};
+        int held = socket(AF_UNIX, SOCK_DGRAM, 0), len;
+        uint16_t port;
+
+        assert_true(held >= 0);
+        port = (uint16_t)(10000 + ss_random_below(22000));
+        len = snprintf(claim.sun_path + 1, sizeof claim.sun_path - 1, "ss-test-port-%u", port);
+        if (bind(held, (struct sockaddr *)&claim,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) == 0 &&
+            is_free(port, SOCK_STREAM) && is_free(port, SOCK_DGRAM))
+            return port;
+        close(held);
+    }
 }
 
 void rig_target_stop(struct rig_target *target)

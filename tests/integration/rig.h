@@ -66,6 +66,11 @@ struct rig_target {
 };
 void rig_target_start(struct rig_target *target, rig_serve_fn *serve);
 void rig_target_stop(struct rig_target *target);
+/*
+ * A port of 127.0.0.1 that is free for TCP and UDP and stays so until this process ends: it lies
+ * below those that the kernel gives to connections, and is claimed as tests/support/ports.py does.
+ */
+uint16_t rig_free_port(void);
 /* Sends back what comes until FIN, then FIN. */
 void rig_serve_echo(int fd);
 

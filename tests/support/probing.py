@@ -1,5 +1,6 @@
 """Many connections at once that each say something, and how the server ends each of them."""
 
+import collections
 import dataclasses
 import errno
 import heapq
@@ -32,6 +33,9 @@ class _Connection:
     def __init__(self, probe, server):
         self.probe = probe
         self.steps = list(probe.steps)
+        if self.steps and self.steps[0][0] == 0:
+            # Made before the connection is: its making takes milliseconds of the time that is measured.
+            self.steps[0] = (0, self._made(self.steps[0][1]))
         self.begun = self.sent = None
         family = socket.AF_INET6 if ":" in server[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
@@ -40,6 +44,10 @@ class _Connection:
         code = self.socket.connect_ex(server)
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, "connecting to %s:%d" % server)
+
+    @staticmethod
+    def _made(data):
+        return data() if callable(data) else data
 
     def end(self, how):
         now = time.monotonic()
@@ -52,7 +60,7 @@ class _Connection:
         """The next bytes, or the end; false when nothing is left to do."""
         if self.steps:
             _, data = self.steps.pop(0)
-            data = data() if callable(data) else data
+            data = self._made(data)
             if data and self.socket.send(data) != len(data):
                 raise RuntimeError("the kernel does not take %d bytes" % len(data))
             self.sent = self.sent or time.monotonic()
@@ -85,18 +93,24 @@ def _wave(probes, server, patience):
             order += 1
             heapq.heappush(timed, (time.monotonic() + conn.steps[0][0], order, conn))
 
-        for probe in probes:
-            conn = _Connection(probe, server)
-            selector.register(conn.socket, selectors.EVENT_WRITE, conn)
-            waiting.add(conn)
-        deadline = time.monotonic() + patience
-        while waiting and time.monotonic() < deadline:
+        # One connection after the other, with a look at all others between: what comes is seen when it
+        # comes, not when the last start has been made.
+        pending = collections.deque(probes)
+        deadline = None
+        while pending or waiting and time.monotonic() < deadline:
+            if pending:
+                conn = _Connection(pending.popleft(), server)
+                selector.register(conn.socket, selectors.EVENT_WRITE, conn)
+                waiting.add(conn)
+                deadline = time.monotonic() + patience
             now = time.monotonic()
             while timed and timed[0][0] <= now:
                 conn = heapq.heappop(timed)[2]
                 if conn in waiting:
                     act(conn)
             until = min(deadline, timed[0][0]) if timed else deadline
+            if pending:
+                until = now
             for key, _ in selector.select(max(0.0, until - time.monotonic())):
                 conn = key.data
                 if conn.begun is None:
