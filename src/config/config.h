@@ -165,6 +165,7 @@ struct ss_config {
     bool control_stdio;    /* ss-server: a manager says over stdin what is to be served */
     bool fast_open;
     bool mptcp;
+    bool ipv6_only;
     bool no_delay;
     bool reuse_port;
     bool tcp_tproxy; /* ss-redir, of addresses that don't say it themselves */
@@ -187,6 +188,7 @@ struct ss_config {
     uint32_t max_memory; /* bytes; 0: no ceiling */
     uint32_t handshake_timeout_s;
     uint32_t tcp_idle_timeout_s;
+    uint32_t keep_alive_s; /* 0: none */
     uint32_t half_open_timeout_s;
     uint32_t salt_memory;
     uint32_t salt_pool; /* the same for the 2022 methods, exact */

@@ -16,6 +16,9 @@
 #define YEAR_S  31536000u
 #define WEEKS_S 2592000u /* thirty days: milliseconds of it fit into 32 bits */
 
+/* The kernel's bound. */
+#define KEEP_ALIVE_MAX_S 32767u
+
 #define AT(field) .offset = offsetof(struct ss_config, field)
 #define NO_FIELD  .offset = UINT16_MAX
 
@@ -131,6 +134,9 @@ const struct ss_setting ss_settings[] = {
      .file = ALL, AT(no_delay)},
     {.key = "reuse_port", .option = "reuse-port", .help = "share the port with other processes",
      .kind = SS_KIND_FLAG, .rule = SS_RULE_FLAG, .line = ALL, .file = ALL, AT(reuse_port)},
+    {.key = "ipv6_only", .option = "ipv6-only", .help = "on `::` serve IPv6 alone",
+     .kind = SS_KIND_FLAG, .rule = SS_RULE_OURS, .line = ALL, .file = ALL, .ours = true,
+     AT(ipv6_only)},
     {.key = "tcp_tproxy", .letter = 'T', .help = "TCP comes by TPROXY, not by REDIRECT",
      .kind = SS_KIND_FLAG, .rule = SS_RULE_FLAG, .line = R, .file = R, AT(tcp_tproxy)},
     {.key = "dscp", .kind = SS_KIND_DSCP, .rule = SS_RULE_ANY, .file = R, NO_FIELD},
@@ -171,6 +177,10 @@ const struct ss_setting ss_settings[] = {
      .help = "the same, once one side has ended", .kind = SS_KIND_NUMBER, .rule = SS_RULE_OURS,
      .line = ALL, .file = ALL, .ours = true, .min = 1, .max = WEEKS_S, .fallback = 300,
      AT(half_open_timeout_s)},
+    {.key = "keep_alive", .option = "keep-alive", .argument = "seconds",
+     .help = "silence before TCP keep-alive probes; 0: none", .kind = SS_KIND_NUMBER,
+     .rule = SS_RULE_OURS, .line = ALL, .file = ALL, .ours = true, .max = KEEP_ALIVE_MAX_S,
+     .fallback = 40, AT(keep_alive_s)},
     {.key = "handshake_timeout", .option = "handshake-timeout", .argument = "seconds",
      .help = "a request must be complete within this", .kind = SS_KIND_NUMBER, .rule = SS_RULE_OURS,
      .line = ALL, .file = ALL, .ours = true, .min = 1, .max = DAY_S, .fallback = 60,
@@ -250,8 +260,6 @@ const struct ss_setting ss_settings[] = {
     {.key = "log", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
     {.key = "udp_mtu", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
     {.key = "dns_cache_size", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY, NO_FIELD},
-    {.key = "ipv6_only", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
-    {.key = "keep_alive", .kind = SS_KIND_NOT_YET, .rule = SS_RULE_ANY, .file = ALL, NO_FIELD},
     {.key = "outbound_user_cookie", .kind = SS_KIND_REFUSED, .rule = SS_RULE_ANY, .file = ALL,
      NO_FIELD},
     {.key = "outbound_udp_allow_fragmentation", .kind = SS_KIND_LABEL, .rule = SS_RULE_ANY,

@@ -37,8 +37,9 @@ struct ss_listen_options {
     bool reuse_port;
     bool fast_open;
     bool mptcp;
-    bool transparent;   /* is reached by addresses of others too (TPROXY) */
-    int sndbuf, rcvbuf; /* bytes, of the accepted connections; 0: the system's */
+    uint32_t keep_alive_s; /* see ss_socket_keep_alive */
+    bool transparent;      /* is reached by addresses of others too (TPROXY) */
+    int sndbuf, rcvbuf;    /* bytes, of the accepted connections; 0: the system's */
 };
 
 /*
@@ -76,8 +77,9 @@ SS_CHECKED enum ss_status ss_socket_prepare_dial(int fd, enum ss_family family,
 SS_CHECKED enum ss_status ss_socket_for_dial(int *fd, enum ss_family family,
                                              const struct ss_dial_options *options);
 
-/* Keep-alive as accepted connections have it: probes after 40 s, each 20 s, five of them. */
-void ss_socket_keep_alive(int fd);
+/* Keep-alive: after `idle_s` of silence five probes, 20 s apart, or less where `idle_s` is less.
+ * 0: none. */
+void ss_socket_keep_alive(int fd, uint32_t idle_s);
 
 /* Whether the system knows a way to this address. Opens a socket for a moment, sends nothing. */
 bool ss_socket_has_route(const struct ss_addr *addr);

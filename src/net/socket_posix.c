@@ -15,8 +15,6 @@
 #include "net/redirect.h"
 #include "net/sockopt.h"
 
-/* Keep-alive: first probe after 40 s, then every 20 s, five times. */
-#define KEEP_ALIVE_IDLE_S     40
 #define KEEP_ALIVE_INTERVAL_S 20
 #define KEEP_ALIVE_COUNT      5
 
@@ -190,11 +188,14 @@ static void set_no_delay(int fd)
         ss_option_refused(&warned_no_delay, "TCP no-delay", ss_status_from_errno(errno));
 }
 
-void ss_socket_keep_alive(int fd)
+void ss_socket_keep_alive(int fd, uint32_t idle_s)
 {
-    enum ss_status status =
-        ss_sockopt_keep_alive(fd, KEEP_ALIVE_IDLE_S, KEEP_ALIVE_INTERVAL_S, KEEP_ALIVE_COUNT);
+    uint32_t interval_s = idle_s < KEEP_ALIVE_INTERVAL_S ? idle_s : KEEP_ALIVE_INTERVAL_S;
+    enum ss_status status;
 
+    if (idle_s == 0)
+        return;
+    status = ss_sockopt_keep_alive(fd, (int)idle_s, (int)interval_s, KEEP_ALIVE_COUNT);
     if (status != SS_OK)
         ss_option_refused(&warned_keep_alive, "TCP keep-alive", status);
 }
@@ -202,7 +203,7 @@ void ss_socket_keep_alive(int fd)
 static void set_accepting(int fd, const struct ss_listen_options *options)
 {
     set_no_delay(fd);
-    ss_socket_keep_alive(fd);
+    ss_socket_keep_alive(fd, options->keep_alive_s);
     ss_option_buffers(fd, options->sndbuf, options->rcvbuf);
 }
 

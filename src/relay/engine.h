@@ -36,6 +36,7 @@ struct ss_engine_options {
     uint32_t handshake_timeout_ms; /* until the request is complete, absolute, from accept */
     uint32_t connect_timeout_ms;   /* look-up apart */
     uint32_t tcp_idle_timeout_ms;
+    uint32_t keep_alive_s;         /* of outgoing connections; 0: none */
     uint32_t half_open_timeout_ms; /* without traffic, once one side has ended */
 
     uint32_t listeners; /* sockets that `descriptors` are already reckoned without */
@@ -99,6 +100,7 @@ struct ss_listener_options {
     bool reuse_port;
     bool fast_open;
     bool mptcp;
+    uint32_t keep_alive_s;                /* of accepted connections; 0: none */
     int incoming_sndbuf, incoming_rcvbuf; /* bytes, of accepted connections; 0: the system's */
 };
 
@@ -137,7 +139,6 @@ SS_CHECKED enum ss_status ss_engine_listen(struct ss_engine *engine,
 SS_CHECKED enum ss_status ss_engine_listen_udp(struct ss_engine *engine,
                                                const struct ss_listener_options *options,
                                                struct ss_udp_port **out, const char **error_text);
-
 
 /* Whether the engine has room for the methods of a role. */
 bool ss_engine_fits(const struct ss_engine *engine, const struct ss_role *role);

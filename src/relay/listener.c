@@ -269,6 +269,7 @@ enum ss_status ss_engine_listen(struct ss_engine *engine, const struct ss_listen
         .reuse_port = options->reuse_port,
         .fast_open = options->fast_open,
         .mptcp = options->mptcp,
+        .keep_alive_s = options->keep_alive_s,
         .transparent = options->role->options.tproxy,
         .sndbuf = options->incoming_sndbuf,
         .rcvbuf = options->incoming_rcvbuf,

@@ -266,7 +266,8 @@ void ss_session_connected(struct ss_session *session, struct ss_conn *outbound,
 
 void ss_session_settle(struct ss_session *session)
 {
-    ss_socket_keep_alive(ss_tcp_descriptor(&session->outbound->tcp));
+    ss_socket_keep_alive(ss_tcp_descriptor(&session->outbound->tcp),
+                         session->worker->engine->options.keep_alive_s);
 }
 
 void ss_session_unreachable(struct ss_session *session, enum ss_status status)

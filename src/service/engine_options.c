@@ -28,6 +28,7 @@ void ss_service_engine_options(const struct ss_service *service, struct ss_engin
         .handshake_timeout_ms = config->handshake_timeout_s * 1000,
         .connect_timeout_ms = connect_s * 1000,
         .tcp_idle_timeout_ms = config->tcp_idle_timeout_s * 1000u,
+        .keep_alive_s = config->keep_alive_s,
         .half_open_timeout_ms = config->half_open_timeout_s * 1000u,
         .max_associations = config->max_associations,
         /* Ports that are to come may have UDP. */

@@ -22,6 +22,7 @@ static struct ss_plan *add_plan(struct ss_service *service, const char *host, ui
     plan->options.address.port = port;
     plan->options.reuse_port = config->reuse_port;
     plan->options.fast_open = config->fast_open;
+    plan->options.keep_alive_s = config->keep_alive_s;
     plan->options.incoming_sndbuf = (int)config->tcp_incoming_sndbuf;
     plan->options.incoming_rcvbuf = (int)config->tcp_incoming_rcvbuf;
     if (udp)
@@ -384,7 +385,7 @@ static void choose_families(struct ss_service *service)
         struct ss_listener_options *options = &service->plans[i].options;
         uint16_t port = options->address.port;
 
-        options->ipv6_only = !ss_ip_is_any(&options->address.ip) ||
+        options->ipv6_only = service->config->ipv6_only || !ss_ip_is_any(&options->address.ip) ||
                              (ipv4_ports[service->plans[i].udp][port / 8] >> port % 8 & 1) != 0;
     }
 }

@@ -116,6 +116,7 @@ static struct ss_wanted_socket *add_wanted(struct ss_wanted_socket *list, size_t
                     .mptcp = config->mptcp,
                     .fast_open = spec->fast_open != SS_CHOICE_NONE ? spec->fast_open == SS_CHOICE_ON
                                                                    : config->fast_open,
+                    .keep_alive_s = config->keep_alive_s,
                     .incoming_sndbuf = (int)config->tcp_incoming_sndbuf,
                     .incoming_rcvbuf = (int)config->tcp_incoming_rcvbuf},
         .udp = udp,
@@ -124,7 +125,7 @@ static struct ss_wanted_socket *add_wanted(struct ss_wanted_socket *list, size_t
 }
 
 /* `::` is IPv6 alone where IPv4 is asked for apart. */
-static void choose_families(struct ss_wanted_socket *list, size_t count)
+static void choose_families(struct ss_wanted_socket *list, size_t count, bool ipv6_only)
 {
     bool ipv4[2] = {false, false};
 
@@ -132,7 +133,8 @@ static void choose_families(struct ss_wanted_socket *list, size_t count)
         if (list[i].options.address.ip.family == SS_FAMILY_IPV4)
             ipv4[list[i].udp] = true;
     for (size_t i = 0; i < count; i++)
-        list[i].options.ipv6_only = !ss_ip_is_any(&list[i].options.address.ip) || ipv4[list[i].udp];
+        list[i].options.ipv6_only =
+            ipv6_only || !ss_ip_is_any(&list[i].options.address.ip) || ipv4[list[i].udp];
 }
 
 /* All addresses for both transports, as far as they are wanted; a plugin has those of its own. */
@@ -164,7 +166,7 @@ static enum ss_status list_wanted(struct ss_wanted_socket *list, size_t *count,
                 return say(error, status, server->addresses[i].host, why);
         }
     }
-    choose_families(list, *count);
+    choose_families(list, *count, ports->service->config->ipv6_only);
     return SS_OK;
 }
 

@@ -128,7 +128,8 @@ static bool bound_alike(const struct ss_listener_options *a, const struct ss_lis
 {
     return a->ipv6_only == b->ipv6_only && a->reuse_port == b->reuse_port &&
            a->fast_open == b->fast_open && a->mptcp == b->mptcp && a->backlog == b->backlog &&
-           a->incoming_sndbuf == b->incoming_sndbuf && a->incoming_rcvbuf == b->incoming_rcvbuf &&
+           a->keep_alive_s == b->keep_alive_s && a->incoming_sndbuf == b->incoming_sndbuf &&
+           a->incoming_rcvbuf == b->incoming_rcvbuf &&
            a->role->options.ingress == b->role->options.ingress &&
            a->role->options.tproxy == b->role->options.tproxy;
 }

@@ -20,6 +20,23 @@ class KeepAlive(case.Case):
             wait.until(lambda: proc.tcp_timers(program.pid) == [KEEP_ALIVE_TIMER] * 2, 40,
                        "keep-alive on both sides of " + program.name)
 
+    def accepted(self, *options):
+        """The timer of ss-server's accepted connection, and how long it has left."""
+        server, local = self.chain(server_arguments=options)
+        target = self.target(targets.echo)
+        self.assert_echoes(self.connect(local, target.address))
+        self.assertEqual(len(proc.tcp_timers(server.pid)), 2)
+        # The outgoing one has no timer so early, unless something is on its way again.
+        return max(proc.tcp_timers_left(server.pid), key=lambda timer: timer[0] == KEEP_ALIVE_TIMER)
+
+    def test_time_is_a_setting(self):
+        kind, left = self.accepted("--keep-alive", 4000)
+        self.assertEqual(kind, KEEP_ALIVE_TIMER)
+        self.assertTrue(390000 < left <= 400000, left)
+
+    def test_none(self):
+        self.assertNotEqual(self.accepted("--keep-alive", 0)[0], KEEP_ALIVE_TIMER)
+
 
 if __name__ == "__main__":
     case.main()

@@ -18,8 +18,8 @@ class Listen(case.Case):
         self.echo = self.target(targets.echo)
         self.port = ports.free_port()
 
-    def start(self, *addresses):
-        arguments = [part for address in addresses for part in ("-s", address)]
+    def start(self, *addresses, options=()):
+        arguments = [part for address in addresses for part in ("-s", address)] + list(options)
         server = self.program("ss-server", *arguments, "-p", self.port, "-k", case.PASSWORD,
                               "-m", shadow.METHOD)
         return server.await_listening(self.port)
@@ -57,6 +57,12 @@ class Listen(case.Case):
         server = self.start("::")
         self.assert_serves(True, True)
         self.assertTrue(server.log_lines("[::]:%d" % self.port), server.log)
+
+    def test_ipv6_wildcard_for_ipv6_only(self):
+        self.start("::", options=["--ipv6-only"])
+        self.assert_serves(False, True)
+        # Another may have the port for IPv4.
+        socket.create_server(("0.0.0.0", self.port)).close()
 
     def test_no_address_is_ipv4(self):
         server = self.start()

@@ -49,6 +49,7 @@ struct rig_options rig_defaults(void)
                    .descriptors = 4096,
                    .handshake_timeout_ms = 60000,
                    .connect_timeout_ms = 10000,
+                   .keep_alive_s = 40,
                    .tcp_idle_timeout_ms = 86400000,
                    .half_open_timeout_ms = 300000,
                    .max_associations = 256,

@@ -87,9 +87,15 @@ def tcp_sockets(pid):
 
 def tcp_timers(pid):
     """The kernel's running timer ("02": keep-alive, "00": none) of each established connection."""
+    return [kind for kind, _ in tcp_timers_left(pid)]
+
+
+def tcp_timers_left(pid):
+    """The same, each with the hundredths of a second until it strikes."""
     own = _inodes(pid)
-    return [row[5].split(":")[0] for row in _table(pid, "tcp")
-            if row[9] in own and row[3] == ESTABLISHED]
+    timers = [row[5].split(":") for row in _table(pid, "tcp")
+              if row[9] in own and row[3] == ESTABLISHED]
+    return [(kind, int(left, 16)) for kind, left in timers]
 
 
 def tcp_connections(pid):

@@ -72,6 +72,8 @@ static void what_is_not_given_has_its_default(void **state)
     assert_int_equal(r->config.timeout_s, 60);
     assert_int_equal(r->config.tcp_idle_timeout_s, 86400);
     assert_int_equal(r->config.half_open_timeout_s, 300);
+    assert_int_equal(r->config.keep_alive_s, 40);
+    assert_false(r->config.ipv6_only);
     assert_int_equal(r->config.handshake_timeout_s, 60);
     assert_int_equal(r->config.salt_memory, 1000000);
     assert_int_equal(r->config.log_level, SS_LOG_INFO);

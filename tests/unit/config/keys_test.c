@@ -399,11 +399,11 @@ static void buffers_that_no_system_has_are_refused(void **state)
 
 static void what_other_programs_know_and_this_one_can_not_do(void **state)
 {
-    struct reading *r = read_with(S, "keep_alive", "15");
+    struct reading *r = read_with(S, "security", "{}");
     (void)state;
 
     assert_true(r->good);
-    assert_int_equal(reading_count(r, "WARN", "'keep_alive' is not supported"), 1);
+    assert_int_equal(reading_count(r, "WARN", "'security' is not supported"), 1);
     reading_end(r);
     r = read_with(S, "outbound_user_cookie", "1");
     assert_false(r->good);

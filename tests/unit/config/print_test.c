@@ -91,6 +91,8 @@ static void line_and_file_come_to_the_same(void **state)
         {"--max-connections 99", "\"max_connections\":99"},
         {"--handshake-timeout 9", "\"handshake_timeout\":9"},
         {"--tcp-idle-timeout 9", "\"tcp_idle_timeout\":9"},
+        {"--keep-alive 9", "\"keep_alive\":9"},
+        {"--ipv6-only", "\"ipv6_only\":true"},
         {"--half-open-timeout 9", "\"half_open_timeout\":9"},
         {"--salt-memory 5000", "\"salt_memory\":5000"},
         {"--log-level debug", "\"log_level\":\"debug\""},
