@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -148,6 +149,7 @@ static void start(struct rig_engine *rig, const struct rig_options *options,
     rig->call.data = rig;
     assert_int_equal(uv_sem_init(&rig->called, 0), 0);
     assert_int_equal(ss_engine_start_workers(rig->engine), SS_OK);
+    signal(SIGPIPE, SIG_IGN); /* as programs have it: what is written to the gone is an error */
     assert_int_equal(pthread_create(&rig->thread, NULL, run, rig), 0);
 }
 
