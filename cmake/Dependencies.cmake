@@ -2,15 +2,27 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
-pkg_check_modules(ss_dep_uv REQUIRED IMPORTED_TARGET libuv>=1.42)
-pkg_check_modules(ss_dep_sodium REQUIRED IMPORTED_TARGET libsodium>=1.0.18)
-pkg_check_modules(ss_dep_cares REQUIRED IMPORTED_TARGET libcares>=1.18)
-pkg_check_modules(ss_dep_pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
-pkg_check_modules(ss_dep_jansson REQUIRED IMPORTED_TARGET jansson)
+if(SS_THIRD_PARTY)
+    add_subdirectory(third_party)
+    foreach(library uv sodium cares jansson)
+        add_library(PkgConfig::ss_dep_${library} ALIAS third_${library})
+    endforeach()
+    set(SS_MBEDTLS_INCLUDE ${CMAKE_BINARY_DIR}/third_party/mbedtls/include)
+    set(SS_MBEDCRYPTO_LIBRARY third_mbedtls)
+else()
+    pkg_check_modules(ss_dep_uv REQUIRED IMPORTED_TARGET libuv>=1.42)
+    pkg_check_modules(ss_dep_sodium REQUIRED IMPORTED_TARGET libsodium>=1.0.18)
+    pkg_check_modules(ss_dep_cares REQUIRED IMPORTED_TARGET libcares>=1.18)
+    pkg_check_modules(ss_dep_jansson REQUIRED IMPORTED_TARGET jansson)
 
-# Mbed TLS: Debian's 2.28 has no pkg-config file.
-find_path(SS_MBEDTLS_INCLUDE mbedtls/gcm.h REQUIRED)
-find_library(SS_MBEDCRYPTO_LIBRARY mbedcrypto REQUIRED)
+    # Mbed TLS: Debian's 2.28 has no pkg-config file.
+    find_path(SS_MBEDTLS_INCLUDE mbedtls/gcm.h REQUIRED)
+    find_library(SS_MBEDCRYPTO_LIBRARY mbedcrypto REQUIRED)
+endif()
+if(SS_WITH_PCRE2)
+    pkg_check_modules(ss_dep_pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+endif()
+
 foreach(header build_info.h version.h)
     if(NOT SS_MBEDTLS_VERSION AND EXISTS ${SS_MBEDTLS_INCLUDE}/mbedtls/${header})
         file(STRINGS ${SS_MBEDTLS_INCLUDE}/mbedtls/${header} line
@@ -54,5 +66,10 @@ endif()
 
 pkg_check_modules(libcrypto IMPORTED_TARGET libcrypto>=3)
 ss_accelerator(OPENSSL "${SS_WITH_OPENSSL}" "${libcrypto_FOUND}")
+
+if(SS_THIRD_PARTY AND (SS_HAVE_IPSECMB OR SS_HAVE_OPENSSL))
+    message(FATAL_ERROR
+        "SS_THIRD_PARTY=ON goes with SS_WITH_IPSECMB=OFF and SS_WITH_OPENSSL=OFF.")
+endif()
 
 message(STATUS "Mbed TLS ${SS_MBEDTLS_VERSION}, IPsec-MB ${SS_HAVE_IPSECMB}, OpenSSL ${SS_HAVE_OPENSSL}")

@@ -40,7 +40,8 @@ fi
 packages='gcc libc6-dev cmake ninja-build pkg-config clang
     libuv1-dev libmbedtls-dev libsodium-dev libc-ares-dev libpcre2-dev libjansson-dev libssl-dev
     libcmocka-dev python3 curl openssl iperf3 iproute2 iptables ipset nftables valgrind util-linux
-    shadowsocks-libev simple-obfs shadowsocks-v2ray-plugin dnsmasq-base qrencode procps'
+    shadowsocks-libev simple-obfs shadowsocks-v2ray-plugin dnsmasq-base qrencode procps
+    binutils patch xz-utils'
 [ "$(uname -m)" = x86_64 ] && packages="$packages libipsec-mb-dev"
 
 install_packages() {

@@ -83,8 +83,9 @@ static enum ss_status add(struct parse *parse)
         break;
     case ACL_RULE_PATTERN:
         status = acl_patterns_add(&acl->patterns[parse->list], rule->text, reason);
-        if (status == SS_ERR_FORMAT) {
-            report(parse, reason, false);
+        if (status == SS_ERR_FORMAT || status == SS_ERR_UNSUPPORTED) {
+            /* A good rule that this build does not know is not passed over. */
+            report(parse, reason, status == SS_ERR_UNSUPPORTED);
             return SS_OK;
         }
         acl->counts.patterns++;

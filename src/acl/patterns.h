@@ -17,7 +17,8 @@ struct acl_patterns {
 
 #define ACL_PATTERN_REASON_MAX 200 /* bytes, with the NUL */
 
-/* SS_ERR_MEMORY, or SS_ERR_FORMAT and the reason for what is no regular expression. */
+/* SS_ERR_MEMORY, or with the reason SS_ERR_FORMAT for what is no regular expression and
+ * SS_ERR_UNSUPPORTED from a build without them. */
 SS_CHECKED enum ss_status acl_patterns_add(struct acl_patterns *patterns, const char *text,
                                            char reason[ACL_PATTERN_REASON_MAX]);
 void acl_patterns_clear(struct acl_patterns *patterns);

@@ -1,14 +1,16 @@
 /*
- * AEAD by Mbed TLS, 2.28 and 3.x: what every machine has. Setting a GCM key allocates inside the
- * library.
+ * AEAD by Mbed TLS, 2.28 and 3.x: what every machine has, but for what a library was built without.
+ * Setting a GCM key allocates inside the library.
  */
 #include "crypto/aead_internal.h"
 
 #include <string.h>
 
-#include <mbedtls/chachapoly.h>
 #include <mbedtls/cipher.h>
 #include <mbedtls/gcm.h>
+#ifdef MBEDTLS_CHACHAPOLY_C
+#include <mbedtls/chachapoly.h>
+#endif
 
 #include "crypto/secret.h"
 
@@ -74,6 +76,7 @@ static enum ss_status gcm_open(void *context, const uint8_t *nonce, const uint8_
     return SS_OK;
 }
 
+#ifdef MBEDTLS_CHACHAPOLY_C
 static enum ss_status chacha_init(void *context)
 {
     mbedtls_chachapoly_init(context);
@@ -119,6 +122,7 @@ static enum ss_status chacha_open(void *context, const uint8_t *nonce, const uin
         return SS_ERR_AUTH;
     return SS_OK;
 }
+#endif
 
 #define GCM_AEAD(bits)                                                               \
     {                                                                                \
@@ -133,6 +137,7 @@ static const struct ss_aead aeads[SS_AEAD_ALGORITHM_COUNT] = {
     [SS_AEAD_AES_128_GCM] = GCM_AEAD(128),
     [SS_AEAD_AES_192_GCM] = GCM_AEAD(192),
     [SS_AEAD_AES_256_GCM] = GCM_AEAD(256),
+#ifdef MBEDTLS_CHACHAPOLY_C
     [SS_AEAD_CHACHA20_POLY1305] =
         {
             .provider_name = "mbedtls",
@@ -148,6 +153,7 @@ static const struct ss_aead aeads[SS_AEAD_ALGORITHM_COUNT] = {
             .seal = chacha_seal,
             .open = chacha_open,
         },
+#endif
 };
 
 _Static_assert(SS_AEAD_CONTEXT_SIZE(mbedtls_gcm_context) <= SS_AEAD_CONTEXT_MAX,

@@ -38,12 +38,14 @@ static const struct ss_keystream none = {
 
 const struct ss_keystream *ss_keystream_find(enum ss_keystream_algorithm algorithm)
 {
-    const struct ss_keystream *keystream;
-
     if (algorithm == SS_KEYSTREAM_NONE)
         return &none;
-    if ((unsigned)algorithm >= SS_KEYSTREAM_ALGORITHM_COUNT)
-        return NULL;
-    keystream = ss_keystream_mbedtls_find(algorithm);
-    return keystream != NULL ? keystream : ss_keystream_sodium_find(algorithm);
+#if SS_HAVE_STREAM
+    if ((unsigned)algorithm < SS_KEYSTREAM_ALGORITHM_COUNT) {
+        const struct ss_keystream *keystream = ss_keystream_mbedtls_find(algorithm);
+
+        return keystream != NULL ? keystream : ss_keystream_sodium_find(algorithm);
+    }
+#endif
+    return NULL;
 }

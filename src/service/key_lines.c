@@ -26,6 +26,18 @@ static bool is_unknown_to_library(const char *name)
     return false;
 }
 
+/* Whether the stream methods were left out when this was built. */
+static bool has_no_streams(void)
+{
+    size_t count;
+    const struct ss_method *methods = ss_method_all(&count);
+
+    for (size_t i = 0; i < count; i++)
+        if (methods[i].family == SS_METHODS_STREAM)
+            return false;
+    return true;
+}
+
 void ss_service_warn_of_streams(void)
 {
     ss_log_info("Stream ciphers are insecure, therefore deprecated, and should be almost always "
@@ -40,6 +52,8 @@ void ss_service_log_unknown_method(const char *name)
         ss_log_error("Table is deprecated");
     } else if (is_unknown_to_library(name)) {
         ss_service_warn_of_streams();
+        if (has_no_streams())
+            ss_log_error("stream methods are not in this build");
         ss_log_error("Cipher %s currently is not supported by mbed TLS library", name);
         ss_log_error("Cipher %s not found in crypto library", name);
         ss_log_error("Cannot initialize cipher");
