@@ -211,7 +211,8 @@ def measure(options, method, direction, iperf):
             chains.append(behind_ours(peer, options.bin, method, target, options))
         for peer in options.peer:
             name, _, directory = peer.partition("=")
-            chains.append(shadowsocks(name, directory, method, target))
+            chains.append(shadowsocks(name, directory, method, target,
+                                      key=programs.key_for(options.bin, method)))
         for turn in range(options.rounds):
             first = turn % len(chains)
             for chain in chains[first:] + chains[:first]:
