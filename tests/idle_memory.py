@@ -25,8 +25,8 @@ from support import crowd, netns, peers, ports, proc, programs, router, wait  # 
 
 MIB = 1 << 20
 # MiB above the start, once they have closed. What stays is bounded: the scratch that bulk has touched (0.5 MiB),
-# slots that are kept for the next (0.4 MiB of sessions), and the salts that were seen.
-BACK_WITHIN = 2
+# slots that are kept for the next, blocks among them, and the salts that were seen. More bursts add nothing.
+BACK_WITHIN = 2.5
 BURST_SIZE = MIB
 SPARE = 300  # connections that the programs are to take besides: those of a burst among them
 LOOPBACK = "127.0.0.1"

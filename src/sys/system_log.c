@@ -19,6 +19,8 @@ static void to_syslog(enum ss_log_level level, const char *text)
 
 void ss_syslog_start(const char *ident)
 {
-    openlog(ident, LOG_CONS | LOG_PID, LOG_DAEMON);
+    /* No LOG_CONS: without a log daemon each line would go to the console, which may block a loop,
+     * and by way of an allocation. */
+    openlog(ident, LOG_PID, LOG_DAEMON);
     ss_log_set_sink(to_syslog);
 }
