@@ -11,6 +11,12 @@
  * hand to the kernel. */
 #define MOVE_MAX 2048
 
+/* A read aims so far behind a chunk's end: room for a small chunk among large ones, as some peers
+ * end each of their batches with one. */
+#define BEHIND 128
+/* Only where a read brings so many chunks: it may get shorter by almost one. */
+#define CHUNKS_A_READ_MIN 4
+
 size_t ss_codec_size(const struct ss_profile *profile)
 {
     return SS_CONTEXTS_OFFSET(sizeof(struct ss_codec)) +
@@ -89,6 +95,7 @@ enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_
     opened->count = 0;
     opened->payload_len = 0;
     opened->rest_len = 0;
+    codec->opening.longest = 0;
     if (status == SS_OK)
         status = codec->ops->open(codec, wire, now_s, opened);
     if (status != SS_OK) {
@@ -136,6 +143,19 @@ bool ss_codec_seals_as_is(const struct ss_codec *codec)
 bool ss_codec_opens_as_is(const struct ss_codec *codec)
 {
     return codec->authenticated && codec->opening.dead == SS_OK && changes_nothing(codec);
+}
+
+size_t ss_codec_open_room(const struct ss_codec *codec, size_t rest_len, size_t room)
+{
+    const struct ss_direction *opening = &codec->opening;
+    size_t chunk = opening->longest + SS_LENGTH_CHUNK_LEN;
+    size_t first =
+        opening->payload_len != 0 ? (size_t)opening->payload_len + SS_AEAD_TAG_LEN : chunk;
+    size_t missing = first > rest_len ? first - rest_len : 0;
+
+    if (opening->longest == 0 || room < missing + BEHIND || room < CHUNKS_A_READ_MIN * chunk)
+        return room;
+    return missing + (room - missing - BEHIND) / chunk * chunk + BEHIND;
 }
 
 bool ss_codec_may_end(const struct ss_codec *codec, size_t rest_len)
@@ -204,6 +224,8 @@ enum ss_status ss_open_next(struct ss_codec *codec, uint8_t *sealed, size_t seal
         aead->open(codec->contexts.opening, opening->nonce, sealed, sealed_len, sealed);
 
     ss_nonce_increment(opening->nonce, aead->nonce_len);
+    if (sealed_len > opening->longest)
+        opening->longest = (uint32_t)sealed_len;
     return status;
 }
 

@@ -106,6 +106,12 @@ struct ss_opened {
 SS_CHECKED enum ss_status ss_codec_open(struct ss_codec *codec, struct ss_span wire, int64_t now_s,
                                         struct ss_opened *opened);
 
+/*
+ * Of up to `room` bytes those that are best read next, behind `rest_len` kept ones: so many that a
+ * peer who sends chunks of about one size has the last one whole, and nearly nothing is left over.
+ */
+size_t ss_codec_open_room(const struct ss_codec *codec, size_t rest_len, size_t room);
+
 /* Server: the target, as soon as it has been opened as a whole; else NULL. Valid until the end. */
 const struct ss_target *ss_codec_target(const struct ss_codec *codec);
 

@@ -71,6 +71,7 @@ extern const struct ss_codec_ops ss_codec_passing;
 struct ss_direction {
     enum ss_status dead;  /* SS_OK while it lives */
     uint16_t payload_len; /* opening: of the chunk whose length is known, or 0 */
+    uint32_t longest;     /* opening: the longest sealed piece of the last call, with its tag */
     uint8_t nonce[SS_AEAD_NONCE_MAX];
 };
 

@@ -271,14 +271,28 @@ static void take(struct ss_flow *flow, struct ss_span bytes)
     }
 }
 
+/* No more in all than this, so that four blocks hold whatever it is opened to. */
+_Static_assert(SS_SEALED_READ_SIZE <= 4 * SS_BLOCK_CAPACITY, "a read fits into four blocks");
+
+/* Bytes that may be read behind the kept ones. Sealed ones so that no chunk is cut, if possible:
+ * what is left over has to be copied, and back. */
+static size_t room_behind(struct ss_flow *flow, size_t kept)
+{
+    if (flow->narrow || flow->session->phase <= SS_PHASE_ASSOCIATE)
+        return SS_NARROW_READ_SIZE;
+    if (flow->work == SS_FLOW_OPEN)
+        return ss_codec_open_room(ss_session_codec(flow->session), kept,
+                                  SS_SEALED_READ_SIZE - kept);
+    return SS_READ_SIZE - kept;
+}
+
 static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct ss_conn *conn = (struct ss_conn *)handle->data;
     struct ss_flow *flow = conn->flow;
     uint8_t *scratch = conn->worker->read_scratch;
     size_t kept = rest_len(flow);
-    size_t room = flow->narrow || flow->session->phase <= SS_PHASE_ASSOCIATE ? SS_NARROW_READ_SIZE
-                                                                             : SS_READ_SIZE - kept;
+    size_t room = room_behind(flow, kept);
 
     (void)suggested;
     if (!flow->paused)
@@ -294,7 +308,6 @@ static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     }
     if (kept != 0)
         memcpy(scratch, flow->rest->bytes, kept);
-    /* No more in all than a scratch sealed, so that four blocks hold whatever it is opened to. */
     *buf = uv_buf_init((char *)scratch + kept, (unsigned)room);
 }
 

@@ -29,6 +29,8 @@ struct ss_flow;
 /* Bytes of one read, and of one after a write that the kernel did not take whole. */
 #define SS_READ_SIZE        (256u * 1024u)
 #define SS_NARROW_READ_SIZE (64u * 1024u)
+/* And of one of sealed bytes: what a read is when it was sealed. */
+#define SS_SEALED_READ_SIZE (SS_READ_SIZE + 1024u)
 
 /* Waits before a dial is looked at again; see ss_worker_start_attempt. */
 #define SS_ATTEMPT_WAITS 6

@@ -539,11 +539,50 @@ static void a_slot_changes_its_method(void **state)
         assert_true(slots[0][i] == 0 && slots[1][i] == 0);
 }
 
+/* Large chunks with a small one now and then, as who reads 128 KiB at a time sends them: reads that
+ * are as long as the codec says leave next to nothing over. */
+static void reads_end_with_chunks(void **state)
+{
+    const size_t batch = 128 * 1024, room = 136 * 1024;
+    struct ss_profile *profile = profile_of(ss_method_find("aes-256-gcm"), NULL, NULL);
+    struct ss_codec *sender = codec_of(profile, SS_CODEC_CLIENT);
+    struct reader reader = reader_of(profile, SS_CODEC_SERVER);
+    struct ss_target target = target_of("host.example", 443);
+    size_t len = 0, at = 0;
+
+    (void)state;
+    fill_pattern(plain, PLAIN_MAX);
+    ss_codec_set_target(sender, &target);
+    for (size_t i = 0; i < PLAIN_MAX; i += batch)
+        len += seal_all(sender, plain + i, batch, wire + len, sizeof wire - len);
+    assert_int_equal(ss_codec_open_room(reader.codec, 0, room), room); /* nothing is known */
+    for (int reads = 0; at < len; reads++) {
+        size_t most = room - reader.rest_len;
+        size_t want = ss_codec_open_room(reader.codec, reader.rest_len, most);
+
+        assert_in_range(want, most - (0x3fff + 34), most);
+        if (want > len - at)
+            want = len - at;
+        assert_int_equal(feed(&reader, wire + at, want), SS_OK);
+        at += want;
+        if (reads > 0)
+            assert_in_range(reader.rest_len, 0, 200);
+    }
+    assert_int_equal(reader.plain_len, PLAIN_MAX);
+    assert_memory_equal(reader.plain, plain, PLAIN_MAX);
+    /* A read of few chunks is not cut further. */
+    assert_int_equal(ss_codec_open_room(reader.codec, 0, 40000), 40000);
+    free_codec(sender);
+    free_reader(&reader);
+    ss_profile_release(profile);
+}
+
 int stream_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_opens_byte_by_byte),
         cmocka_unit_test(a_stream_opens_when_cut_at_any_edge),
+        cmocka_unit_test(reads_end_with_chunks),
         cmocka_unit_test(a_stream_opens_with_any_chunks_in_any_cuts),
         cmocka_unit_test(a_flipped_bit_is_refused),
         cmocka_unit_test(a_target_may_be_spread_over_chunks),
