@@ -17,19 +17,24 @@ FULL = "--full" in sys.argv
 TIMEOUT = 2
 SLOW_S = 4 * TIMEOUT
 SIZE = 2 << 20
+RATE = 30000  # bytes a second
 SMALL = 16384  # bytes of a socket buffer, so that blocks take longer than the time-out to leave
 TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", 18)
 
 
 def read_slowly(conn, seconds):
-    """What comes at 30 kB a second."""
-    parts = []
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        data = conn.recv(3000)
-        if not data:
-            break
-        parts.append(data)
+    """What comes at 30 kB a second, by the clock: on a busy machine each pause is longer, and as many
+    bytes a turn would be so few that a small buffer's next window update comes after the time-out."""
+    parts, count = [], 0
+    start = time.monotonic()
+    while time.monotonic() < start + seconds:
+        due = int(RATE * (time.monotonic() - start)) - count
+        if due > 0:
+            data = conn.recv(due)
+            if not data:
+                break
+            parts.append(data)
+            count += len(data)
         time.sleep(0.1)  # the slowness is what is tested
     return b"".join(parts)
 
