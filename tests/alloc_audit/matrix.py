@@ -65,7 +65,6 @@ def some_methods(method):
     yield Case("bad connections, two workers", "tcp", method, ["--bad", "--workers", "2"])
     yield Case("new names", "tcp", method,
                ["--target", NAME, "--fresh", "--connections", "1500"])
-    # The old methods are refused with a plugin that cuts the stream anew, as they have no chunks.
     yield Case("plugins", "tcp", method, ["--plugin"])
     yield Case("two workers", "redir", method, ["--workers", "2"])
 
