@@ -32,6 +32,11 @@ class Links(udp_case.UdpCase):
         server = self.server(*arguments, host=veth.FAR, prepare=link.prepare)
         return self.associate(self.local(server, *arguments, host=veth.FAR))
 
+    def near_chain(self, *arguments):
+        """Both programs here, and the target at the far end."""
+        server = self.server(*arguments)
+        return self.associate(self.local(server, *arguments))
+
     def fragments(self):
         return int(netns.counters("Ip")["FragCreates"])
 
@@ -78,6 +83,9 @@ class Links(udp_case.UdpCase):
         bursts = [[size] * 32 for size in (1, 2, 100, 1200, 1400, 1418, 1419, 1472, 1473)]
         bursts += [[dice.choice((1, 700, 1200, 1200, 1200, 1472)) for _ in range(32)]
                    for _ in range(20)]
+        every = list(range(1, 1473))
+        for order in (every, dice.sample(every, len(every))):
+            bursts += [order[at:at + 32] for at in range(0, len(order), 32)]
         for burst in bursts:
             payloads = [bytes([number]) + os.urandom(size - 1)
                         for number, size in enumerate(burst)]
@@ -86,14 +94,24 @@ class Links(udp_case.UdpCase):
             answers = [client.receive()[1] for _ in payloads]
             self.assertEqual(answers, payloads)
 
-    def test_bursts_with_offload(self):
-        self.assert_echoes_bursts(self.far_chain())
-
-    def test_bursts_without_offload(self):
+    def without_offload(self):
         """Devices that segment nothing, and hand on nothing joined."""
         self.addCleanup(link.offload, True)
         link.offload(False)
+
+    def test_bursts_to_the_server(self):
         self.assert_echoes_bursts(self.far_chain())
+
+    def test_bursts_to_the_server_without_offload(self):
+        self.without_offload()
+        self.assert_echoes_bursts(self.far_chain())
+
+    def test_bursts_to_the_target(self):
+        self.assert_echoes_bursts(self.near_chain())
+
+    def test_bursts_to_the_target_without_offload(self):
+        self.without_offload()
+        self.assert_echoes_bursts(self.near_chain())
 
     def test_interface_of_the_server(self):
         """Bound to the right interface it reaches a target there, bound to another it doesn't."""
