@@ -60,6 +60,7 @@ static enum ss_status open_wire(struct ss_packet_codec *codec, struct ss_packet_
     size_t salt_len = profile->method->salt_len;
     struct ss_reader in;
     uint8_t subkey[SS_KEY_MAX];
+    uint64_t print = 0;
     uint8_t *plain;
     enum ss_status status;
 
@@ -67,9 +68,9 @@ static enum ss_status open_wire(struct ss_packet_codec *codec, struct ss_packet_
     (void)now_s;
     if (wire.len < salt_len + ADDRESS_MIN + SS_AEAD_TAG_LEN)
         return SS_ERR_FORMAT;
-    if (salts != NULL && ss_salt_memory_contains(salts, wire.ptr, salt_len))
-        return SS_ERR_REPLAY;
-    ss_packet_salts_subkey(&codec->salts, profile, wire.ptr, subkey);
+    status = ss_packet_salts_subkey(&codec->salts, profile, wire.ptr, subkey, &print);
+    if (status != SS_OK)
+        return status;
     status = ss_contexts_key_opening(&codec->contexts, subkey);
     ss_wipe(subkey, sizeof subkey);
     if (status != SS_OK)
@@ -80,7 +81,7 @@ static enum ss_status open_wire(struct ss_packet_codec *codec, struct ss_packet_
     if (status != SS_OK)
         return status;
     /* Only a sender that has the key gets its salt remembered. */
-    if (salts != NULL && !ss_salt_memory_store(salts, wire.ptr, salt_len))
+    if (salts != NULL && !ss_salt_memory_store_print(salts, print))
         return SS_ERR_REPLAY;
 
     in = (struct ss_reader){plain, wire.len - salt_len - SS_AEAD_TAG_LEN};

@@ -8,12 +8,21 @@
 #include "crypto/random.h"
 #include "crypto/secret.h"
 
+static uint64_t foresee(const struct ss_profile *profile, const uint8_t *salt)
+{
+    uint64_t print;
+
+    if (profile->packet_salts == NULL)
+        return 0;
+    print = ss_salt_memory_print(profile->packet_salts, salt, profile->method->salt_len);
+    ss_salt_memory_foresee(profile->packet_salts, print);
+    return print;
+}
+
 static void draw(struct ss_packet_salts *salts, const struct ss_profile *profile, size_t index)
 {
     ss_random_bytes(salts->drawn[index], profile->method->salt_len);
-    if (profile->packet_salts != NULL)
-        ss_salt_memory_foresee(profile->packet_salts, salts->drawn[index],
-                               profile->method->salt_len);
+    salts->drawn_prints[index] = foresee(profile, salts->drawn[index]);
 }
 
 void ss_packet_salts_draw(struct ss_packet_salts *salts, const struct ss_profile *profile,
@@ -39,7 +48,7 @@ void ss_packet_salts_draw(struct ss_packet_salts *salts, const struct ss_profile
     memcpy(salt, salts->drawn[index], salt_len);
     /* Remembered too, so that nobody can send our own output back to us. */
     if (profile->packet_salts != NULL)
-        (void)ss_salt_memory_store(profile->packet_salts, salt, salt_len);
+        (void)ss_salt_memory_store_print(profile->packet_salts, salts->drawn_prints[index]);
     draw(salts, profile, index);
 }
 
@@ -52,35 +61,53 @@ void ss_packet_salts_foresee(struct ss_packet_salts *salts, const struct ss_prof
     for (size_t i = 0; i < count && salts->coming_count < SS_PACKET_BATCH; i++) {
         if (wires[i].len < salt_len)
             continue;
-        memcpy(salts->coming[salts->coming_count++], wires[i].ptr, salt_len);
-        if (profile->packet_salts != NULL)
-            ss_salt_memory_foresee(profile->packet_salts, wires[i].ptr, salt_len);
+        memcpy(salts->coming[salts->coming_count], wires[i].ptr, salt_len);
+        salts->coming_prints[salts->coming_count++] = foresee(profile, wires[i].ptr);
     }
 }
 
-void ss_packet_salts_subkey(struct ss_packet_salts *salts, const struct ss_profile *profile,
-                            const uint8_t *salt, uint8_t *subkey)
+/* A subkey of a salt that was foreseen, and of the next one with it where there is one. */
+static void subkey_of(struct ss_packet_salts *salts, const struct ss_profile *profile, size_t index,
+                      uint8_t *subkey)
 {
-    size_t salt_len = profile->method->salt_len, key_len = profile->method->key_len;
-    size_t index = salts->next_coming;
+    size_t key_len = profile->method->key_len;
 
-    /* Those between were not worth a subkey: their sender is refused, or they are repeats. */
-    while (index < salts->coming_count && memcmp(salts->coming[index], salt, salt_len) != 0)
-        index++;
-    if (index == salts->coming_count) {
-        ss_kdf_subkey_2017(subkey, profile->key, salt, key_len);
-        return;
-    }
-    salts->next_coming = index + 1;
     if (index != 0 && index == salts->opening_of) {
         memcpy(subkey, salts->opening, key_len);
-    } else if (salts->next_coming < salts->coming_count) {
+    } else if (index + 1 < salts->coming_count) {
         uint8_t *const subkeys[] = {subkey, salts->opening};
-        const uint8_t *const both[] = {salt, salts->coming[salts->next_coming]};
+        const uint8_t *const both[] = {salts->coming[index], salts->coming[index + 1]};
 
         ss_kdf_two_subkeys_2017(subkeys, profile->key, both, key_len);
-        salts->opening_of = salts->next_coming;
+        salts->opening_of = index + 1;
     } else {
-        ss_kdf_subkey_2017(subkey, profile->key, salt, key_len);
+        ss_kdf_subkey_2017(subkey, profile->key, salts->coming[index], key_len);
     }
+}
+
+enum ss_status ss_packet_salts_subkey(struct ss_packet_salts *salts,
+                                      const struct ss_profile *profile, const uint8_t *salt,
+                                      uint8_t *subkey, uint64_t *print)
+{
+    struct ss_salt_memory *memory = profile->packet_salts;
+    size_t salt_len = profile->method->salt_len, index = salts->next_coming;
+    bool was_foreseen;
+
+    /* Those between were left out: their sender is refused, or they are too short. */
+    while (index < salts->coming_count && memcmp(salts->coming[index], salt, salt_len) != 0)
+        index++;
+    was_foreseen = index < salts->coming_count;
+    if (was_foreseen)
+        salts->next_coming = index + 1;
+    if (memory != NULL) {
+        *print = was_foreseen ? salts->coming_prints[index]
+                              : ss_salt_memory_print(memory, salt, salt_len);
+        if (ss_salt_memory_contains_print(memory, *print))
+            return SS_ERR_REPLAY;
+    }
+    if (was_foreseen)
+        subkey_of(salts, profile, index, subkey);
+    else
+        ss_kdf_subkey_2017(subkey, profile->key, salt, profile->method->key_len);
+    return SS_OK;
 }

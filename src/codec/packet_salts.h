@@ -22,11 +22,13 @@
 struct ss_packet_salts {
     /* To be sealed with. */
     uint8_t drawn[SS_SALTS_DRAWN][SS_SALT_MAX];
+    uint64_t drawn_prints[SS_SALTS_DRAWN]; /* here as below: only where there is a memory */
     size_t next_drawn;
     bool is_drawn;
     uint8_t sealing[SS_KEY_MAX]; /* the subkey of the next salt, when its index is odd */
     /* To be opened. */
     uint8_t coming[SS_PACKET_BATCH][SS_SALT_MAX];
+    uint64_t coming_prints[SS_PACKET_BATCH];
     size_t coming_count, next_coming;
     uint8_t opening[SS_KEY_MAX];
     size_t
@@ -41,8 +43,11 @@ void ss_packet_salts_draw(struct ss_packet_salts *salts, const struct ss_profile
 void ss_packet_salts_foresee(struct ss_packet_salts *salts, const struct ss_profile *profile,
                              const struct ss_view *wires, size_t count);
 
-/* The subkey of a salt to be opened with, foreseen or not. */
-void ss_packet_salts_subkey(struct ss_packet_salts *salts, const struct ss_profile *profile,
-                            const uint8_t *salt, uint8_t *subkey);
+/* The subkey of a salt to be opened with, foreseen or not, and its print for the profile's memory.
+ * SS_ERR_REPLAY when that has it. */
+SS_CHECKED enum ss_status ss_packet_salts_subkey(struct ss_packet_salts *salts,
+                                                 const struct ss_profile *profile,
+                                                 const uint8_t *salt, uint8_t *subkey,
+                                                 uint64_t *print);
 
 #endif

@@ -207,7 +207,7 @@ static void turn(struct shard *shard, size_t page_max)
     older->count = 0;
 }
 
-static uint64_t fingerprint(const struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
+uint64_t ss_salt_memory_print(const struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
 {
     uint64_t print = ss_fingerprint(memory->seed, salt, len);
 
@@ -222,7 +222,11 @@ static bool shard_contains(const struct shard *shard, uint64_t print)
 
 bool ss_salt_memory_contains(struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
 {
-    uint64_t print = fingerprint(memory, salt, len);
+    return ss_salt_memory_contains_print(memory, ss_salt_memory_print(memory, salt, len));
+}
+
+bool ss_salt_memory_contains_print(struct ss_salt_memory *memory, uint64_t print)
+{
     struct shard *shard = shard_of(memory, print);
     bool found;
 
@@ -232,9 +236,8 @@ bool ss_salt_memory_contains(struct ss_salt_memory *memory, const uint8_t *salt,
     return found;
 }
 
-void ss_salt_memory_foresee(struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
+void ss_salt_memory_foresee(struct ss_salt_memory *memory, uint64_t print)
 {
-    uint64_t print = fingerprint(memory, salt, len);
     struct shard *shard = shard_of(memory, print);
 
     (void)pthread_mutex_lock(&shard->lock); /* the number of pages is read */
@@ -250,7 +253,11 @@ void ss_salt_memory_foresee(struct ss_salt_memory *memory, const uint8_t *salt, 
 
 bool ss_salt_memory_store(struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
 {
-    uint64_t print = fingerprint(memory, salt, len);
+    return ss_salt_memory_store_print(memory, ss_salt_memory_print(memory, salt, len));
+}
+
+bool ss_salt_memory_store_print(struct ss_salt_memory *memory, uint64_t print)
+{
     struct shard *shard = shard_of(memory, print);
     bool found;
 

@@ -27,10 +27,17 @@ void ss_salt_memory_free(struct ss_salt_memory *memory);
 /* Whether it was stored in the current or the previous generation. */
 bool ss_salt_memory_contains(struct ss_salt_memory *memory, const uint8_t *salt, size_t len);
 
-/* A salt that will be looked for soon: asks the processor for where it would be. Changes nothing. */
-void ss_salt_memory_foresee(struct ss_salt_memory *memory, const uint8_t *salt, size_t len);
-
 /* Looks and stores as one step: false when it was there already. */
 bool ss_salt_memory_store(struct ss_salt_memory *memory, const uint8_t *salt, size_t len);
+
+/* What is kept of a salt. The calls below take it in the salt's place, which saves making it anew.
+ */
+uint64_t ss_salt_memory_print(const struct ss_salt_memory *memory, const uint8_t *salt, size_t len);
+bool ss_salt_memory_contains_print(struct ss_salt_memory *memory, uint64_t print);
+bool ss_salt_memory_store_print(struct ss_salt_memory *memory, uint64_t print);
+
+/* A salt that will be looked for soon: asks the processor for where it would be. Changes nothing.
+ */
+void ss_salt_memory_foresee(struct ss_salt_memory *memory, uint64_t print);
 
 #endif

@@ -29,7 +29,7 @@ static bool store(struct ss_salt_memory *memory, uint64_t number)
 /* Foreseeing is part of every look-up here, and changes none. */
 static bool contains(struct ss_salt_memory *memory, uint64_t number)
 {
-    ss_salt_memory_foresee(memory, salt_of(number), SALT_LEN);
+    ss_salt_memory_foresee(memory, ss_salt_memory_print(memory, salt_of(number), SALT_LEN));
     return ss_salt_memory_contains(memory, salt_of(number), SALT_LEN);
 }
 
@@ -145,7 +145,8 @@ static void memory_follows_what_is_stored(void **state)
         for (; stored < steps[i].count; stored++)
             assert_true(store(memory, stored));
         for (uint64_t ahead = 0; ahead < 1000; ahead++)
-            ss_salt_memory_foresee(memory, salt_of(stored + ahead), SALT_LEN);
+            ss_salt_memory_foresee(memory,
+                                   ss_salt_memory_print(memory, salt_of(stored + ahead), SALT_LEN));
         assert_false(contains(memory, stored));
         assert_true(private_kib() <= before + steps[i].kib);
     }
