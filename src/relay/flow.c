@@ -11,7 +11,6 @@
 #include "relay/dialer.h"
 #include "relay/engine_internal.h"
 #include "relay/flow_splice.h"
-#include "relay/flow_turns.h"
 #include "relay/session.h"
 #include "relay/session_limits.h"
 
@@ -162,7 +161,9 @@ static bool keep(struct ss_flow *flow, const uint8_t *bytes, size_t len)
     return false;
 }
 
-void ss_flow_deliver(struct ss_flow *flow, const struct ss_span *spans, size_t count)
+/* Writes what the sink takes at once, unless bytes wait already, and keeps the rest. False when
+ * there is no sink any more, or no session. */
+static bool write_or_keep(struct ss_flow *flow, const struct ss_span *spans, size_t count)
 {
     size_t written = 0;
     size_t total = 0;
@@ -170,16 +171,16 @@ void ss_flow_deliver(struct ss_flow *flow, const struct ss_span *spans, size_t c
     for (size_t i = 0; i < count; i++)
         total += spans[i].len;
     if (total == 0)
-        return;
+        return true;
 
     if (flow->sink != NULL && flow->waiting.len == 0) {
         if (ss_tcp_write_now(&flow->sink->tcp, spans, count, &written) != SS_OK) {
             sink_lost(flow);
-            return;
+            return false;
         }
         if (written == total) {
             flow->narrow = false;
-            return;
+            return true;
         }
         flow->narrow = true;
         if (flow->work == SS_FLOW_SEAL)
@@ -191,10 +192,29 @@ void ss_flow_deliver(struct ss_flow *flow, const struct ss_span *spans, size_t c
 
         written -= skip;
         if (!keep(flow, spans[i].ptr + skip, spans[i].len - skip))
-            return;
+            return false;
     }
-    if (flow->sink != NULL && !flow->writing)
+    return true;
+}
+
+static void write_kept(struct ss_flow *flow)
+{
+    if (flow->sink != NULL && flow->waiting.len != 0 && !flow->writing)
         write_waiting(flow);
+}
+
+void ss_flow_deliver(struct ss_flow *flow, const struct ss_span *spans, size_t count)
+{
+    if (write_or_keep(flow, spans, count))
+        write_kept(flow);
+}
+
+/* Pieces of about one size, the first one as large as any. */
+static size_t piece_of(size_t len)
+{
+    size_t count = (len + SS_SEAL_SIZE - 1) / SS_SEAL_SIZE;
+
+    return count == 0 ? 0 : (len + count - 1) / count;
 }
 
 /* Seals plain bytes (on the first call with salt and header in front) and sends them. */
@@ -202,18 +222,27 @@ static void seal_and_deliver(struct ss_flow *flow, struct ss_view plain)
 {
     struct ss_session *session = flow->session;
     struct ss_worker *worker = session->worker;
-    struct ss_span room = {.ptr = worker->write_scratch, .len = worker->write_scratch_len};
-    struct ss_span sealed = room;
+    size_t most = piece_of(plain.len);
 
-    if (ss_codec_seal(ss_session_codec(session), &plain, &room, now_s()) != SS_OK) {
-        ss_session_abort(session);
-        return;
-    }
-    session->header_sent = true;
-    sealed.len -= room.len;
+    do { /* also with nothing at all: the header */
+        struct ss_span room = {.ptr = worker->write_scratch, .len = worker->write_scratch_len};
+        struct ss_span sealed = room;
+        struct ss_view piece = {.ptr = plain.ptr, .len = plain.len < most ? plain.len : most};
+
+        plain.ptr += piece.len;
+        plain.len -= piece.len;
+        if (ss_codec_seal(ss_session_codec(session), &piece, &room, now_s()) != SS_OK) {
+            ss_session_abort(session);
+            return;
+        }
+        session->header_sent = true;
+        sealed.len -= room.len;
+        if (!write_or_keep(flow, &sealed, 1))
+            return;
+    } while (plain.len != 0);
     if (ss_codec_seals_as_is(ss_session_codec(session)))
         flow->work = SS_FLOW_COPY;
-    ss_flow_deliver(flow, &sealed, 1);
+    write_kept(flow);
 }
 
 /* -- from the source -- */
@@ -301,6 +330,12 @@ static void on_room_wanted(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
         *buf = uv_buf_init(NULL, 0);
         return;
     }
+    if (flow->full_reads >= FULL_READS_MAX) { /* what is left is told anew in the next round */
+        flow->full_reads = 0;
+        flow->yielding = true;
+        *buf = uv_buf_init(NULL, 0);
+        return;
+    }
     if (ss_flow_may_splice(flow)) { /* on_read does it, where a session may be closed */
         flow->splice_room = (uint32_t)room;
         *buf = uv_buf_init(NULL, 0);
@@ -342,6 +377,10 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 
     if (got == 0)
         return;
+    if (got == UV_ENOBUFS && flow->yielding) {
+        flow->yielding = false;
+        return;
+    }
     if (got == UV_ENOBUFS && flow->splice_room != 0) {
         ss_flow_splice(flow);
         return;
@@ -364,8 +403,8 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     }
     if ((size_t)got < buf->len)
         flow->full_reads = 0;
-    else if (++flow->full_reads >= FULL_READS_MAX)
-        ss_flow_let_others_go_first(flow);
+    else
+        flow->full_reads++;
     ss_flow_came(flow, (size_t)got);
     bytes.ptr = session->worker->read_scratch;
     bytes.len = rest_len(flow) + (size_t)got;
@@ -385,8 +424,7 @@ void ss_flow_read_ahead(struct ss_conn *connecting)
 
 void ss_flow_read(struct ss_flow *flow)
 {
-    if (flow->ended || flow->yielding || flow->waiting.len != 0 ||
-        ss_deadline_pending(&flow->throttle))
+    if (flow->ended || flow->waiting.len != 0 || ss_deadline_pending(&flow->throttle))
         return;
     flow->paused = false;
     if (flow->reading)
@@ -516,7 +554,6 @@ void ss_flow_clear(struct ss_flow *flow)
 {
     struct ss_pool *pool = flow->session->worker->blocks;
 
-    ss_flow_stop_yielding(flow);
     if (flow->rest != NULL)
         ss_pool_release(pool, flow->rest);
     flow->rest = NULL;

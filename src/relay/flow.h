@@ -28,7 +28,6 @@ struct ss_flow {
     struct ss_deadline throttle; /* while the rate of a port or user has none */
     uint32_t splice_room;        /* bytes that are to be spliced instead of read, or 0 */
     uint32_t grant;              /* bytes that may be relayed, where there are limits */
-    struct ss_flow *resume_next; /* in the worker's list of flows that let others go first */
     enum ss_flow_work work;
     uint8_t full_reads; /* one after the other, for fairness */
     bool reading;       /* libuv reads the source */
@@ -42,7 +41,7 @@ struct ss_flow {
     bool moved;     /* bytes have come from the source */
     bool suspect;   /* the source failed when it was written to: its end is not a normal one */
     bool shut;      /* the end was passed on, or the sink is gone */
-    bool yielding;  /* in the resume list */
+    bool yielding;  /* reads nothing this time: others go first */
     bool starved;   /* limits let nothing be read; */
     bool waits_for_rate; /* but soon again */
 };

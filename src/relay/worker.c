@@ -12,7 +12,6 @@
 #include "relay/dialer.h"
 #include "relay/ending.h"
 #include "relay/engine_internal.h"
-#include "relay/flow_turns.h"
 #include "relay/probe.h"
 #include "relay/session.h"
 #include "relay/session_limits.h"
@@ -266,14 +265,6 @@ static void on_wake(uv_async_t *wake)
         ss_engine_resume_listeners(worker->engine);
 }
 
-static void on_check(uv_check_t *check)
-{
-    struct ss_worker *worker = check->data;
-
-    if (worker->resume != NULL)
-        ss_flow_resume_all(worker);
-}
-
 /* -- beginning and end -- */
 
 static void retire_session(void *slot)
@@ -350,9 +341,6 @@ enum ss_status ss_worker_init(struct ss_worker *worker, struct ss_engine *engine
     worker->wake.data = worker;
     uv_timer_init(&worker->loop, &worker->timer);
     worker->timer.data = worker;
-    uv_check_init(&worker->loop, &worker->check);
-    worker->check.data = worker;
-    uv_check_start(&worker->check, on_check);
     engine->workers_ready = index + 1; /* from here on ss_worker_close undoes it */
 
     ss_deadline_queue_init(&worker->handshake, options->handshake_timeout_ms);
@@ -409,7 +397,6 @@ void ss_worker_close(struct ss_worker *worker)
     worker->resolver = NULL;
     uv_close((uv_handle_t *)&worker->wake, NULL);
     uv_close((uv_handle_t *)&worker->timer, NULL);
-    uv_close((uv_handle_t *)&worker->check, NULL);
 }
 
 void ss_worker_clear(struct ss_worker *worker)

@@ -29,6 +29,9 @@ struct ss_flow;
 /* Bytes of one read, and of one after a write that the kernel did not take whole. */
 #define SS_READ_SIZE        (256u * 1024u)
 #define SS_NARROW_READ_SIZE (64u * 1024u)
+/* Bytes that are sealed and written at a time: less than is read, so that what was read, what it is
+ * sealed to and the kernel's copies of both do not drive one another out of the processor's cache. */
+#define SS_SEAL_SIZE (SS_READ_SIZE / 3 + 1)
 /* And of one of sealed bytes: what a read is when it was sealed. */
 #define SS_SEALED_READ_SIZE (SS_READ_SIZE + 1024u)
 
@@ -53,7 +56,6 @@ struct ss_worker {
     uv_thread_t thread;
     uv_async_t wake;  /* thread-safe: handed-over connections, stop, room for new ones */
     uv_timer_t timer; /* one for all deadlines */
-    uv_check_t check; /* after polling: flows that let others go first */
     uint64_t timer_due_ms;
     uint64_t trim_due_ms; /* 0: no pool has anything to give back */
     bool closing;
@@ -69,7 +71,6 @@ struct ss_worker {
     struct ss_pool *blocks;
     struct ss_session *open;   /* all sessions */
     struct ss_session *closed; /* to be released when no callback is on the stack */
-    struct ss_flow *resume;    /* flows to read again after this round of events */
 
     uint8_t *read_scratch;  /* room for an incomplete chunk in front of a read */
     uint8_t *write_scratch; /* room for a sealed read */
