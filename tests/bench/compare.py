@@ -223,7 +223,6 @@ def measure(options, method, direction, iperf):
             chain.stop()
     table(method, direction, chains)
     return [{"method": method, "direction": direction, "chain": chain.name,
-             "log": [chain.front.log.splitlines(), chain.back.log.splitlines()],
              "rounds": chain.rounds} for chain in chains]
 
 
