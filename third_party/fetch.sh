@@ -25,7 +25,7 @@ download() {
     if [ -x /usr/lib/apt/apt-helper ]; then # it knows the proxies that apt was told of
         (cd "$kept" && /usr/lib/apt/apt-helper -qq download-file "$1" "$2" "SHA256:$3" 2>&1)
     elif command -v curl >/dev/null; then
-        curl -fsSL --retry 2 --max-time 120 -o "$2" "$1"
+        curl -fsSL --connect-timeout 10 --retry 2 --max-time 120 -o "$2" "$1"
     else
         wget -q -T 120 -O "$2" "$1"
     fi
