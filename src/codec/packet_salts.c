@@ -57,6 +57,8 @@ void ss_packet_salts_foresee(struct ss_packet_salts *salts, const struct ss_prof
 {
     size_t salt_len = profile->method->salt_len;
 
+    if (salts->opening_of != 0)
+        ss_wipe(salts->opening, sizeof salts->opening); /* it may not have come */
     salts->coming_count = salts->next_coming = salts->opening_of = 0;
     for (size_t i = 0; i < count && salts->coming_count < SS_PACKET_BATCH; i++) {
         if (wires[i].len < salt_len)
@@ -74,6 +76,8 @@ static void subkey_of(struct ss_packet_salts *salts, const struct ss_profile *pr
 
     if (index != 0 && index == salts->opening_of) {
         memcpy(subkey, salts->opening, key_len);
+        ss_wipe(salts->opening, sizeof salts->opening);
+        salts->opening_of = 0;
     } else if (index + 1 < salts->coming_count) {
         uint8_t *const subkeys[] = {subkey, salts->opening};
         const uint8_t *const both[] = {salts->coming[index], salts->coming[index + 1]};
