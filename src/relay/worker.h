@@ -24,7 +24,6 @@ struct ss_engine;
 struct ss_listener;
 struct ss_role;
 struct ss_session;
-struct ss_flow;
 
 /* Bytes of one read, and of one after a write that the kernel did not take whole. */
 #define SS_READ_SIZE        (256u * 1024u)
