@@ -21,8 +21,8 @@ void __wrap_ss_session_abort(struct ss_session *session);
 
 bool __real_ss_replay_window_accepts(const struct ss_replay_window *window, uint64_t id);
 bool __wrap_ss_replay_window_accepts(const struct ss_replay_window *window, uint64_t id);
-bool __real_ss_salt_memory_contains(struct ss_salt_memory *memory, const uint8_t *salt, size_t len);
-bool __wrap_ss_salt_memory_contains(struct ss_salt_memory *memory, const uint8_t *salt, size_t len);
+bool __real_ss_salt_memory_store_print(struct ss_salt_memory *memory, uint64_t print);
+bool __wrap_ss_salt_memory_store_print(struct ss_salt_memory *memory, uint64_t print);
 bool __real_ss_salt_memory_store(struct ss_salt_memory *memory, const uint8_t *salt, size_t len);
 bool __wrap_ss_salt_memory_store(struct ss_salt_memory *memory, const uint8_t *salt, size_t len);
 
@@ -68,9 +68,9 @@ bool __wrap_ss_replay_window_accepts(const struct ss_replay_window *window, uint
     return leaks_datagrams() || __real_ss_replay_window_accepts(window, id);
 }
 
-bool __wrap_ss_salt_memory_contains(struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
+bool __wrap_ss_salt_memory_store_print(struct ss_salt_memory *memory, uint64_t print)
 {
-    return !leaks_datagrams() && __real_ss_salt_memory_contains(memory, salt, len);
+    return leaks_datagrams() || __real_ss_salt_memory_store_print(memory, print);
 }
 
 bool __wrap_ss_salt_memory_store(struct ss_salt_memory *memory, const uint8_t *salt, size_t len)
