@@ -37,6 +37,7 @@ struct attempt {
     struct ss_query *query; /* the server's or target's name is being looked up */
     struct ss_conn *conn;   /* being connected; NULL: it waits for nothing, or was given up */
     uint64_t begun_us;
+    uint64_t begun_ms; /* by the clock of the loop, which deadlines go by */
     struct ss_dial_place place;
     bool with_libuv; /* `request` is: its callback will come */
     bool fast_open;
@@ -85,9 +86,16 @@ static uint64_t now_us(void)
     return uv_hrtime() / 1000;
 }
 
+static void start_clock(struct attempt *attempt)
+{
+    attempt->begun_us = now_us();
+    attempt->begun_ms = now_ms(attempt->dial);
+}
+
+/* Never less than the wait of a deadline that was set when it began, and is due. */
 static uint64_t age_ms(const struct attempt *attempt)
 {
-    return (now_us() - attempt->begun_us) / 1000;
+    return now_ms(attempt->dial) - attempt->begun_ms;
 }
 
 static struct attempt *other_than(struct attempt *attempt)
@@ -297,7 +305,7 @@ static void on_resolved(void *owner, enum ss_status status, const struct ss_ip *
 
 static bool ask(struct attempt *attempt, const char *name)
 {
-    attempt->begun_us = now_us();
+    start_clock(attempt);
     attempt->query = ss_resolver_ask(attempt->dial->worker->resolver, name, on_resolved, attempt);
     return attempt->query != NULL;
 }
@@ -314,7 +322,7 @@ static bool enter_server(struct attempt *attempt)
         (uint8_t)ss_upstreams_choose(set, SS_TRANSPORT_TCP, &dial->tried, now_ms(dial));
     dial->untried--;
     state = state_of(attempt);
-    attempt->begun_us = now_us();
+    start_clock(attempt);
     if (!ss_upstream_has_name(state)) {
         (void)recall(attempt);
         return false;
@@ -407,7 +415,7 @@ static bool connect_now(struct attempt *attempt)
     };
 
     attempt->fast_open = outgoing.fast_open;
-    attempt->begun_us = now_us();
+    start_clock(attempt);
     dial->last = ss_outgoing_connect(dial->worker, session, &outgoing, &attempt->request,
                                      on_connected, &attempt->conn);
     if (dial->last != SS_OK)
