@@ -1,16 +1,14 @@
 """Sealed bytes in bulk: whole and in order, however they are taken, and with their end behind them."""
 
 import base64
-import hashlib
 import os
-import random
 import socket
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from support import case, ends, socks, targets, wait  # noqa: E402
+from support.readers import Reader, stuttering, whole  # noqa: E402
 from support.stopped import stopped  # noqa: E402
 
 MIB = 1 << 20
@@ -21,50 +19,6 @@ WARM = BULK[:8 * MIB]
 METHODS = {"aes-256-gcm": case.PASSWORD, "chacha20-ietf-poly1305": case.PASSWORD,
            "2022-blake3-aes-128-gcm": base64.b64encode(os.urandom(16)).decode(),
            "2022-blake3-chacha20-poly1305": base64.b64encode(os.urandom(32)).decode()}
-
-
-def steady(_):
-    return 1 << 18, 0
-
-
-def stuttering(rng):
-    """A byte, a little or a lot, and a pause now and then: writes to it are cut anywhere."""
-    return (rng.choice((1, 1, 100, 5000, 16417, 70000, 1 << 20)),
-            rng.choice((0, 0, 0, 0.001, 0.001, 0.02)))
-
-
-class Reader(threading.Thread):
-    """Reads to the end in the manner of `how`, which says how much is asked for, and the pause."""
-
-    def __init__(self, conn, how=steady):
-        super().__init__(daemon=True)
-        self.conn, self.how, self.rng = conn, how, random.Random(1)
-        self.total, self.count, self.end = hashlib.sha256(), 0, None
-        self.start()
-
-    def run(self):
-        while True:
-            size, pause = self.how(self.rng)
-            try:
-                data = self.conn.recv(size)
-            except OSError as error:
-                self.end = ends.RESET if isinstance(error, ConnectionResetError) else error
-                return
-            if not data:
-                self.end = ends.FIN
-                return
-            self.total.update(data)
-            self.count += len(data)
-            if pause:
-                time.sleep(pause)  # the slowness is what is tested
-
-    def result(self, seconds=100):
-        self.join(seconds)
-        return self.count, self.total.hexdigest(), self.end
-
-
-def whole(text, end=ends.FIN):
-    return len(text), hashlib.sha256(text).hexdigest(), end
 
 
 class Bulk(case.Case):

@@ -13,6 +13,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from support import acl, case, ends, ports, proc, socks, targets, wait  # noqa: E402
 from support.case import settings  # noqa: E402
+from support.readers import Reader, slow, whole  # noqa: E402
 from support.stopped import stopped  # noqa: E402
 
 MIB = 1 << 20
@@ -28,41 +29,6 @@ def read_bytes(program):
     """What the program has read by itself, of sockets and the pipe; what is spliced isn't there."""
     with open("/proc/%d/io" % program.pid) as file:
         return int(next(file).split()[1])
-
-
-class Reader(threading.Thread):
-    """Reads to the end: `text`, `end`. With a pause after each MiB."""
-
-    def __init__(self, conn, pause=0):
-        super().__init__(daemon=True)
-        self.conn, self.pause = conn, pause
-        self.total, self.count, self.end = hashlib.sha256(), 0, None
-        self.start()
-
-    def run(self):
-        paused = 0
-        while True:
-            try:
-                data = self.conn.recv(1 << 18)
-            except OSError as error:
-                self.end = ends.RESET if isinstance(error, ConnectionResetError) else error
-                return
-            if not data:
-                self.end = ends.FIN
-                return
-            self.total.update(data)
-            self.count += len(data)
-            if self.pause and self.count - paused >= MIB:
-                paused = self.count
-                time.sleep(self.pause)  # slow, so that the sink does not take all
-
-    def result(self, seconds=100):
-        self.join(seconds)
-        return self.count, self.total.hexdigest(), self.end
-
-
-def whole(text, end=ends.FIN):
-    return len(text), digest(text), end
 
 
 class Ways:
@@ -85,7 +51,7 @@ class Ways:
 
     def test_both_ways_at_once_with_slow_readers(self):
         conn, peer = self.begin()
-        readers = [Reader(end, 0.02) for end in (conn, peer)]
+        readers = [Reader(end, slow) for end in (conn, peer)]
         senders = [threading.Thread(target=end.sendall, args=(LARGE,), daemon=True)
                    for end in (conn, peer)]
         for sender in senders:
@@ -141,7 +107,7 @@ class Ways:
     def test_reset_of_the_source(self):
         """A reset comes behind what was sent before it."""
         conn, peer = self.begin()
-        reader = Reader(conn, 0.02)
+        reader = Reader(conn, slow)
         peer.sendall(SOME)
         ends.await_acknowledged(peer)
         socks.reset(peer)
