@@ -62,6 +62,7 @@ void ss_packet_codec_end(struct ss_packet_codec *codec)
     if (codec->profile == NULL)
         return;
     forget_sessions(codec);
+    ss_packet_salts_end(&codec->salts);
     ss_contexts_end(&codec->contexts);
     kept = codec->contexts;
     ss_wipe(codec, sizeof *codec);
@@ -71,6 +72,7 @@ void ss_packet_codec_end(struct ss_packet_codec *codec)
 void ss_packet_codec_retire(struct ss_packet_codec *codec)
 {
     forget_sessions(codec);
+    ss_packet_salts_end(&codec->salts);
     ss_contexts_retire(&codec->contexts);
     ss_wipe(codec, sizeof *codec);
 }
@@ -127,10 +129,11 @@ enum ss_status ss_packet_seal(struct ss_packet_codec *codec, struct ss_view addr
     return status;
 }
 
-void ss_packet_foresee(struct ss_packet_codec *codec, const struct ss_view *wires, size_t count)
+void ss_packet_foresee(struct ss_packet_codec *codec, struct ss_packet_foreseen *foreseen,
+                       const struct ss_view *wires, size_t count)
 {
     if (codec->profile->packet->has_salts)
-        ss_packet_salts_foresee(&codec->salts, codec->profile, wires, count);
+        ss_packet_salts_foresee(&codec->salts, foreseen, codec->profile, wires, count);
 }
 
 enum ss_status ss_packet_open(struct ss_packet_codec *codec, struct ss_span wire, int64_t now_s,

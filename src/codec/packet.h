@@ -135,12 +135,19 @@ SS_CHECKED enum ss_status ss_packet_seal(struct ss_packet_codec *codec, struct s
 /* Datagrams that can be foreseen. */
 #define SS_PACKET_BATCH 64
 
+/* Room for a batch that is foreseen: one for all codecs of a thread, which end before it is freed.
+ * NULL without memory. */
+struct ss_packet_foreseen;
+struct ss_packet_foreseen *ss_packet_foreseen_new(void);
+void ss_packet_foreseen_free(struct ss_packet_foreseen *foreseen); /* NULL is fine */
+
 /*
  * What will be opened next, in that order; no more than a hint, which saves time and changes
  * nothing: any of them may be left out, or come elsewhere. Up to SS_PACKET_BATCH are taken notice
  * of, and those before are forgotten.
  */
-void ss_packet_foresee(struct ss_packet_codec *codec, const struct ss_view *wires, size_t count);
+void ss_packet_foresee(struct ss_packet_codec *codec, struct ss_packet_foreseen *foreseen,
+                       const struct ss_view *wires, size_t count);
 
 struct ss_packet_opened {
     struct ss_packet_session *session; /* a server's, under the 2022 methods; else NULL */

@@ -1,6 +1,7 @@
 /* Salts of datagrams, drawn and foreseen. */
 #include "codec/packet_salts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "codec/codec_internal.h"
@@ -52,40 +53,74 @@ void ss_packet_salts_draw(struct ss_packet_salts *salts, const struct ss_profile
     draw(salts, profile, index);
 }
 
-void ss_packet_salts_foresee(struct ss_packet_salts *salts, const struct ss_profile *profile,
-                             const struct ss_view *wires, size_t count)
+static void forget(struct ss_packet_foreseen *foreseen)
+{
+    if (foreseen->opening_of != 0)
+        ss_wipe(foreseen->opening, sizeof foreseen->opening); /* it may not have come */
+    foreseen->coming_count = foreseen->next_coming = foreseen->opening_of = 0;
+    foreseen->of = NULL;
+}
+
+struct ss_packet_foreseen *ss_packet_foreseen_new(void)
+{
+    return calloc(1, sizeof(struct ss_packet_foreseen));
+}
+
+void ss_packet_foreseen_free(struct ss_packet_foreseen *foreseen)
+{
+    if (foreseen != NULL)
+        forget(foreseen);
+    free(foreseen);
+}
+
+/* The batch, where it is of these salts. */
+static struct ss_packet_foreseen *batch_of(const struct ss_packet_salts *salts)
+{
+    return salts->foreseen != NULL && salts->foreseen->of == salts ? salts->foreseen : NULL;
+}
+
+void ss_packet_salts_end(struct ss_packet_salts *salts)
+{
+    if (batch_of(salts) != NULL)
+        forget(salts->foreseen);
+    salts->foreseen = NULL;
+}
+
+void ss_packet_salts_foresee(struct ss_packet_salts *salts, struct ss_packet_foreseen *foreseen,
+                             const struct ss_profile *profile, const struct ss_view *wires,
+                             size_t count)
 {
     size_t salt_len = profile->method->salt_len;
 
-    if (salts->opening_of != 0)
-        ss_wipe(salts->opening, sizeof salts->opening); /* it may not have come */
-    salts->coming_count = salts->next_coming = salts->opening_of = 0;
-    for (size_t i = 0; i < count && salts->coming_count < SS_PACKET_BATCH; i++) {
+    forget(foreseen);
+    foreseen->of = salts;
+    salts->foreseen = foreseen;
+    for (size_t i = 0; i < count && foreseen->coming_count < SS_PACKET_BATCH; i++) {
         if (wires[i].len < salt_len)
             continue;
-        memcpy(salts->coming[salts->coming_count], wires[i].ptr, salt_len);
-        salts->coming_prints[salts->coming_count++] = foresee(profile, wires[i].ptr);
+        memcpy(foreseen->coming[foreseen->coming_count], wires[i].ptr, salt_len);
+        foreseen->coming_prints[foreseen->coming_count++] = foresee(profile, wires[i].ptr);
     }
 }
 
 /* A subkey of a salt that was foreseen, and of the next one with it where there is one. */
-static void subkey_of(struct ss_packet_salts *salts, const struct ss_profile *profile, size_t index,
-                      uint8_t *subkey)
+static void subkey_of(struct ss_packet_foreseen *foreseen, const struct ss_profile *profile,
+                      size_t index, uint8_t *subkey)
 {
     size_t key_len = profile->method->key_len;
 
-    if (index != 0 && index == salts->opening_of) {
-        memcpy(subkey, salts->opening, key_len);
-        ss_wipe(salts->opening, sizeof salts->opening);
-        salts->opening_of = 0;
-    } else if (index + 1 < salts->coming_count) {
-        uint8_t *const subkeys[] = {subkey, salts->opening};
-        const uint8_t *const both[] = {salts->coming[index], salts->coming[index + 1]};
+    if (index != 0 && index == foreseen->opening_of) {
+        memcpy(subkey, foreseen->opening, key_len);
+        ss_wipe(foreseen->opening, sizeof foreseen->opening);
+        foreseen->opening_of = 0;
+    } else if (index + 1 < foreseen->coming_count) {
+        uint8_t *const subkeys[] = {subkey, foreseen->opening};
+        const uint8_t *const both[] = {foreseen->coming[index], foreseen->coming[index + 1]};
 
         ss_kdf_two_subkeys_2017(subkeys, profile->key, both, key_len);
-        salts->opening_of = index + 1;
+        foreseen->opening_of = index + 1;
     } else {
-        ss_kdf_subkey_2017(subkey, profile->key, salts->coming[index], key_len);
+        ss_kdf_subkey_2017(subkey, profile->key, foreseen->coming[index], key_len);
     }
 }
 
@@ -94,23 +129,26 @@ enum ss_status ss_packet_salts_subkey(struct ss_packet_salts *salts,
                                       uint8_t *subkey, uint64_t *print)
 {
     struct ss_salt_memory *memory = profile->packet_salts;
-    size_t salt_len = profile->method->salt_len, index = salts->next_coming;
+    struct ss_packet_foreseen *foreseen = batch_of(salts);
+    size_t salt_len = profile->method->salt_len;
+    size_t index = foreseen != NULL ? foreseen->next_coming : 0;
+    size_t count = foreseen != NULL ? foreseen->coming_count : 0;
     bool was_foreseen;
 
     /* Those between were left out: their sender is refused, or they are too short. */
-    while (index < salts->coming_count && memcmp(salts->coming[index], salt, salt_len) != 0)
+    while (index < count && memcmp(foreseen->coming[index], salt, salt_len) != 0)
         index++;
-    was_foreseen = index < salts->coming_count;
+    was_foreseen = index < count;
     if (was_foreseen)
-        salts->next_coming = index + 1;
+        foreseen->next_coming = index + 1;
     if (memory != NULL) {
-        *print = was_foreseen ? salts->coming_prints[index]
+        *print = was_foreseen ? foreseen->coming_prints[index]
                               : ss_salt_memory_print(memory, salt, salt_len);
         if (ss_salt_memory_contains_print(memory, *print))
             return SS_ERR_REPLAY;
     }
     if (was_foreseen)
-        subkey_of(salts, profile, index, subkey);
+        subkey_of(foreseen, profile, index, subkey);
     else
         ss_kdf_subkey_2017(subkey, profile->key, salt, profile->method->key_len);
     return SS_OK;

@@ -26,7 +26,13 @@ struct ss_packet_salts {
     size_t next_drawn;
     bool is_drawn;
     uint8_t sealing[SS_KEY_MAX]; /* the subkey of the next salt, when its index is odd */
-    /* To be opened. */
+    /* To be opened: those of the batch, as long as it is `of` these. */
+    struct ss_packet_foreseen *foreseen;
+};
+
+/* A batch that has come, of one codec; the next may be another's. */
+struct ss_packet_foreseen {
+    const struct ss_packet_salts *of; /* NULL: there is none */
     uint8_t coming[SS_PACKET_BATCH][SS_SALT_MAX];
     uint64_t coming_prints[SS_PACKET_BATCH];
     size_t coming_count, next_coming;
@@ -40,8 +46,12 @@ void ss_packet_salts_draw(struct ss_packet_salts *salts, const struct ss_profile
                           uint8_t *salt, uint8_t *subkey);
 
 /* The salts in front of `wires`, in the order in which they will be opened. */
-void ss_packet_salts_foresee(struct ss_packet_salts *salts, const struct ss_profile *profile,
-                             const struct ss_view *wires, size_t count);
+void ss_packet_salts_foresee(struct ss_packet_salts *salts, struct ss_packet_foreseen *foreseen,
+                             const struct ss_profile *profile, const struct ss_view *wires,
+                             size_t count);
+
+/* Leaves nothing of theirs in the batch. */
+void ss_packet_salts_end(struct ss_packet_salts *salts);
 
 /* The subkey of a salt to be opened with, foreseen or not, and its print for the profile's memory.
  * SS_ERR_REPLAY when that has it. */

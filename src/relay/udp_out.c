@@ -174,7 +174,7 @@ void ss_udp_out_readable(uv_poll_t *poll, int status, int events)
         size_t count = ss_udp_receive(relay->inbox, out->fd, got);
 
         if (upstream)
-            ss_udp_foresee(association->codec, got, count);
+            ss_udp_foresee(relay, association->codec, got, count);
         for (size_t k = 0; k < count; k++) {
             if (upstream)
                 from_upstream(association, &got[k]);

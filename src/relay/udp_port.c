@@ -22,9 +22,11 @@ static enum ss_status fill_relay(struct ss_udp_relay *relay)
     relay->worker = &engine->workers[0];
     relay->inbox = ss_udp_inbox_new();
     relay->outbox = ss_udp_outbox_new();
+    relay->foreseen = ss_packet_foreseen_new();
     relay->scratch_len = SS_UDP_HEADROOM + SS_UDP_PAYLOAD_MAX + SS_UDP_TAILROOM;
     relay->scratch = malloc(relay->scratch_len);
-    if (relay->inbox == NULL || relay->outbox == NULL || relay->scratch == NULL)
+    if (relay->inbox == NULL || relay->outbox == NULL || relay->foreseen == NULL ||
+        relay->scratch == NULL)
         return SS_ERR_MEMORY;
     status = ss_associations_init(&relay->associations, engine->max_associations,
                                   engine->options.udp_timeout_ms, engine->options.packet_link_size);
@@ -456,6 +458,7 @@ void ss_udp_relay_free(struct ss_udp_relay *relay)
     ss_controls_clear(&relay->controls);
     ss_udp_inbox_free(relay->inbox);
     ss_udp_outbox_free(relay->outbox);
+    ss_packet_foreseen_free(relay->foreseen);
     free(relay->scratch);
     free(relay);
 }

@@ -378,13 +378,14 @@ void ss_udp_port_readable(uv_poll_t *poll, int status, int events)
     ss_udp_port_receive(port, port->fd, NULL);
 }
 
-void ss_udp_foresee(struct ss_packet_codec *codec, const struct ss_datagram *got, size_t count)
+void ss_udp_foresee(struct ss_udp_relay *relay, struct ss_packet_codec *codec,
+                    const struct ss_datagram *got, size_t count)
 {
     struct ss_view wires[SS_UDP_BATCH];
 
     for (size_t i = 0; i < count; i++)
         wires[i] = (struct ss_view){.ptr = got[i].bytes.ptr, .len = got[i].bytes.len};
-    ss_packet_foresee(codec, wires, count);
+    ss_packet_foresee(codec, relay->foreseen, wires, count);
 }
 
 void ss_udp_port_receive(struct ss_udp_port *port, int fd, const struct ss_addr *original)
@@ -396,7 +397,7 @@ void ss_udp_port_receive(struct ss_udp_port *port, int fd, const struct ss_addr 
         size_t count = ss_udp_receive(relay->inbox, fd, got);
 
         if (port->role->options.ingress == SS_INGRESS_SHADOWSOCKS)
-            ss_udp_foresee(port->codec, got, count);
+            ss_udp_foresee(relay, port->codec, got, count);
         for (size_t k = 0; k < count; k++) {
             if (original != NULL)
                 got[k].original = *original;

@@ -49,8 +49,9 @@ struct ss_udp_relay {
     struct ss_packet_sessions *sessions; /* of clients, under the 2022 methods; NULL without */
     struct ss_udp_inbox *inbox;
     struct ss_udp_outbox *outbox;
-    uint32_t asking;  /* names that are being looked up for the first time */
-    uint32_t waiting; /* blocks that hold datagrams for them */
+    struct ss_packet_foreseen *foreseen; /* of what is in the inbox */
+    uint32_t asking;                     /* names that are being looked up for the first time */
+    uint32_t waiting;                    /* blocks that hold datagrams for them */
     uint8_t *scratch; /* one sealed datagram of those that waited for a look-up */
     size_t scratch_len;
 };
@@ -67,7 +68,8 @@ uint64_t ss_udp_relay_due_ms(struct ss_udp_relay *relay);
 #define SS_UDP_BATCHES_MAX 4
 
 /* Tells a codec of a batch that it will open. */
-void ss_udp_foresee(struct ss_packet_codec *codec, const struct ss_datagram *got, size_t count);
+void ss_udp_foresee(struct ss_udp_relay *relay, struct ss_packet_codec *codec,
+                    const struct ss_datagram *got, size_t count);
 
 /* In front of a SOCKS5 datagram: two reserved bytes and the fragment number. */
 #define SS_SOCKS5_UDP_PREFIX 3

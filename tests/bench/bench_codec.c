@@ -47,6 +47,7 @@ struct bench {
     struct ss_codec *sender, *receiver;
     size_t write_len, wire_len;
     struct ss_packet_codec *client, *server;
+    struct ss_packet_foreseen *foreseen;
     struct ss_packet_sessions *sessions;
     struct ss_packet_link *asking, *answering;
     size_t packet_len;
@@ -253,7 +254,7 @@ static void relay_packets(struct bench *b)
     seal_packets(b);
     for (size_t i = 0; i < SS_PACKET_BATCH; i++)
         wires[i] = (struct ss_view){b->wire + i * PACKET_ROOM, b->packet_len};
-    ss_packet_foresee(b->server, wires, SS_PACKET_BATCH);
+    ss_packet_foresee(b->server, b->foreseen, wires, SS_PACKET_BATCH);
     for (size_t i = 0; i < SS_PACKET_BATCH; i++)
         open_packet(b, b->wire + i * PACKET_ROOM);
 }
@@ -265,6 +266,8 @@ static void run_packets(struct bench *b)
 
     b->client = slot(ss_packet_codec_size(b->profile));
     b->server = slot(ss_packet_codec_size(b->profile));
+    b->foreseen = ss_packet_foreseen_new();
+    must(b->foreseen != NULL, "ss_packet_foreseen_new");
     must(ss_packet_codec_begin(b->client, b->profile, SS_CODEC_CLIENT) == SS_OK &&
              ss_packet_codec_begin(b->server, b->profile, SS_CODEC_SERVER) == SS_OK,
          "ss_packet_codec_begin");
@@ -289,6 +292,7 @@ static void run_packets(struct bench *b)
     ss_packet_sessions_free(b->sessions);
     free(b->client);
     free(b->server);
+    ss_packet_foreseen_free(b->foreseen);
     free(b->asking);
     free(b->answering);
 }

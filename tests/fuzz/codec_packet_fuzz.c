@@ -83,6 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     struct ss_reader in = {bytes, len};
     const struct ss_profile *profile;
+    struct ss_packet_foreseen *foreseen = NULL;
     struct ss_packet_codec *codec;
     uint8_t method, options;
     uint16_t seed;
@@ -116,10 +117,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if ((options & OPTION_FORESEE) != 0) {
         const struct ss_view batch[] = {{in.ptr, in.len}, {wire, wire_len}, {wire, wire_len}};
 
-        ss_packet_foresee(codec, batch + draw(2), 1 + draw(2));
+        foreseen = ss_packet_foreseen_new();
+        CHECK(foreseen != NULL);
+        ss_packet_foresee(codec, foreseen, batch + draw(2), 1 + draw(2));
     }
     check_opened(codec, in.ptr, in.len, wire_len, damaged);
     ss_packet_codec_retire(codec);
     free(codec);
+    ss_packet_foreseen_free(foreseen);
     return 0;
 }

@@ -104,10 +104,13 @@ static void check_batches(const struct ss_method *method, const struct ss_aead *
     struct ss_profile *client = profile_of(method, aead, NULL);
     struct ss_profile *server = profile_of(method, aead, memory);
     struct ss_packet_codec *codec = begin(server, SS_CODEC_SERVER);
+    struct ss_packet_codec *other = begin(client, SS_CODEC_SERVER);
+    struct ss_packet_foreseen *foreseen = ss_packet_foreseen_new();
     struct sent *sent = malloc(sizeof *sent);
     size_t next = 0;
 
     assert_non_null(memory);
+    assert_non_null(foreseen);
     assert_non_null(sent);
     seal_all_of(sent, client);
     for (size_t round = 0; round < 200; round++) {
@@ -121,10 +124,15 @@ static void check_batches(const struct ss_method *method, const struct ss_aead *
             if (ss_random_below(10) == 0)
                 wires[i].len = ss_random_below((uint32_t)wires[i].len);
         }
-        ss_packet_foresee(codec, wires, count);
+        ss_packet_foresee(codec, foreseen, wires, count);
         for (size_t i = 0; i < count; i++) {
             switch (ss_random_below(12)) {
             case 0: /* left out */
+                break;
+            case 3: /* another codec's batch takes the place, now and then */
+                if (ss_random_below(10) == 0)
+                    ss_packet_foresee(other, foreseen, wires, count);
+                open_one(codec, sent, order[i], false);
                 break;
             case 1: /* another one */
                 open_one(codec, sent, ss_random_below(COUNT), false);
@@ -139,12 +147,14 @@ static void check_batches(const struct ss_method *method, const struct ss_aead *
             }
         }
     }
-    ss_packet_foresee(codec, NULL, 0);
+    ss_packet_foresee(codec, foreseen, NULL, 0);
     for (size_t i = 0; i < COUNT; i++) {
         assert_true(sent->was_opened[i]);
         open_one(codec, sent, i, false); /* a repeat */
     }
     end(codec);
+    end(other);
+    ss_packet_foreseen_free(foreseen);
     free(sent);
     ss_profile_release(client);
     ss_profile_release(server);
